@@ -9,6 +9,7 @@
 #include "oomcast/config.h"
 #include "oomcast/dtype.h"
 #include "model/base/choices.h"
+#include "model/base/names.h"
 
 /* Range of each type where its row names none. A row's own members override these. */
 #define DEFAULTS_INT    .max = INT64_MAX,
@@ -37,32 +38,12 @@ static const char *last_part(const char *key)
     return dot ? dot + 1 : key;
 }
 
-/* Number of single-character edits between two names (Levenshtein), for the nearest-name hint. Names are cut at 47. */
-static int distance(const char *a, const char *b)
-{
-    int row[48], n = (int)strlen(b);
-    if (n > 47) n = 47;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 0; a[i] && i < 47; i++) {
-        int diagonal = row[0];
-        row[0] = i + 1;
-        for (int j = 0; j < n; j++) {
-            int cost = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            if (row[j] + 1 < cost) cost = row[j] + 1;
-            if (diagonal + 1 < cost) cost = diagonal + 1;
-            row[j + 1] = cost;
-        }
-    }
-    return row[n];
-}
-
 static void hint_nearest(const char *name, struct oc_error *error)
 {
     int best = INT_MAX;
     const char *nearest = NULL;
     for (int i = 0; i < OC_OPTIONS; i++) {
-        int whole = distance(name, table[i].key), part = distance(name, last_part(table[i].key));
+        int whole = oc_name_distance(name, table[i].key), part = oc_name_distance(name, last_part(table[i].key));
         int near = whole < part ? whole : part;
         if (near < best) best = near, nearest = table[i].key;
     }
