@@ -1,5 +1,6 @@
 /* PyTorch's CUDA caching allocator, as rules: block sizes, segments, best fit, splitting, merging.
- * Source: pytorch c10/cuda/CUDACachingAllocator.cpp @001074d2 (round_size, get_allocation_size, should_split, get_free_block).
+ * Source: pytorch c10/cuda/CUDACachingAllocator.cpp @001074d2 (round_size, get_allocation_size, should_split,
+ * get_free_block).
  *
  * It hands out addresses in an imaginary address space, or asks `provider` for real segments. One stream.
  *
@@ -19,11 +20,11 @@ uint64_t oc_alloc_segment(uint64_t rounded);
 
 /* Where segments come from. NULL functions: an imaginary address space of `limit` bytes (0 = no limit). */
 struct oc_alloc_provider {
-    void *(*segment)(void *user, size_t bytes);            /* NULL: out of memory */
+    void *(*segment)(void *user, size_t bytes); /* NULL: out of memory */
     void (*release)(void *user, void *segment, size_t bytes);
     void *user;
-    uint64_t limit;              /* bytes of segments at most; 0 = as many as asked for */
-    bool expandable_segments;    /* PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; imaginary segments only */
+    uint64_t limit;           /* bytes of segments at most; 0 = as many as asked for */
+    bool expandable_segments; /* PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; imaginary segments only */
 };
 
 struct oc_alloc_stats {
@@ -42,14 +43,16 @@ void oc_alloc_destroy(struct oc_alloc *alloc);
 /* Everything is free and no segment is held, as after oc_alloc_create(), without giving host memory back. */
 void oc_alloc_reset(struct oc_alloc *alloc);
 
-/* A block for `bytes` bytes (0 is rounded up like any other). Returns its address, never 0, or 0 when neither the cache nor the
- * provider has room, after freeing unsplit cached segments and trying again as PyTorch does. `*handle` names the block. */
+/* A block for `bytes` bytes (0 is rounded up like any other). Returns its address, never 0, or 0 when neither the cache
+ * nor the provider has room, after freeing unsplit cached segments and trying again as PyTorch does. `*handle` names
+ * the block. */
 uintptr_t oc_alloc_get(struct oc_alloc *alloc, uint64_t bytes, uint32_t *handle);
 
 /* Returns the block to the cache. `handle` must come from oc_alloc_get() and not have been put back. */
 void oc_alloc_put(struct oc_alloc *alloc, uint32_t handle);
 
-/* Size of the block behind a handle: at least the rounded request, up to 1 MiB more where a large block was not split. */
+/* Size of the block behind a handle: at least the rounded request, up to 1 MiB more where a large block was not split.
+ */
 uint64_t oc_alloc_block(const struct oc_alloc *alloc, uint32_t handle);
 
 /* torch.cuda.empty_cache(): gives back segments that are wholly free. */

@@ -1,6 +1,7 @@
 /* A case: a configuration, where each of its values comes from, and what the importers had to say.
  *
- * Ownership: plain values, copied by assignment. Undo is an array of cases; notes and file names are shared by all of them. */
+ * Ownership: plain values, copied by assignment. Undo is an array of cases; notes and file names are shared by all of
+ * them. */
 #ifndef OOMCAST_CASE_H
 #define OOMCAST_CASE_H
 
@@ -10,15 +11,15 @@ enum oc_from {
     OC_FROM_DEFAULT, /* follows from the framework, the model or another option */
     OC_FROM_ASSUMED, /* the input names it but leaves its value open; see the note */
     OC_FROM_FILE,
-    OC_FROM_SET,     /* --set on the command line */
-    OC_FROM_EDITED   /* on the screen */
+    OC_FROM_SET,   /* --set on the command line */
+    OC_FROM_EDITED /* on the screen */
 };
 
 struct oc_origin {
-    uint8_t from;  /* enum oc_from */
-    uint8_t file;  /* index in struct oc_input's files, for OC_FROM_FILE and OC_FROM_ASSUMED */
+    uint8_t from; /* enum oc_from */
+    uint8_t file; /* index in struct oc_input's files, for OC_FROM_FILE and OC_FROM_ASSUMED */
     uint16_t pad;
-    int32_t line;  /* 1-based; 0 = unknown */
+    int32_t line; /* 1-based; 0 = unknown */
 };
 
 struct oc_case {
@@ -53,7 +54,8 @@ struct oc_input {
     int notes_lost; /* how many did not fit */
 };
 
-/* Adds a note with a printf-formatted text; counts it as lost when there is no room. `file` 255 and `line` 0 = no place. */
+/* Adds a note with a printf-formatted text; counts it as lost when there is no room. `file` 255 and `line` 0 = no
+ * place. */
 void oc_note_add(struct oc_input *input, enum oc_note_kind kind, int option, const char *name, int file, int line,
                  const char *format, ...) __attribute__((format(printf, 7, 8)));
 

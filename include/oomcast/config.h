@@ -1,7 +1,7 @@
 /* The options a user can set, as one table and one plain value.
  *
- * Everything comes from include/oomcast/options.def: the fields of struct oc_config, their ids (OC_OPT_*) and the rows of
- * the table that drives --set, sessions, importers, `oomcast options` and the panel.
+ * Everything comes from include/oomcast/options.def: the fields of struct oc_config, their ids (OC_OPT_*) and the rows
+ * of the table that drives --set, sessions, importers, `oomcast options` and the panel.
  *
  * Ownership: an oc_config is a plain value, copied by assignment; table rows are const and live for ever. */
 #ifndef OOMCAST_CONFIG_H
@@ -46,16 +46,17 @@ enum oc_backend { OC_BACKEND_AUTO, OC_BACKEND_FLASH, OC_BACKEND_FUSED, OC_BACKEN
 
 struct oc_config {
 /* In the struct: one typed field per option. A value counts only where its `given` bit is set; see oc_given(). */
-#define OC_FIELD_INT(field)    int64_t field;
-#define OC_FIELD_BOOL(field)   int64_t field;
-#define OC_FIELD_ENUM(field)   int64_t field;
-#define OC_FIELD_SET(field)    int64_t field;
-#define OC_FIELD_FLOAT(field)  double field;
-#define OC_FIELD_STRING(field) char field[OC_NAME_MAX];
+#define OC_FIELD_INT(field)         int64_t field;
+#define OC_FIELD_BOOL(field)        int64_t field;
+#define OC_FIELD_ENUM(field)        int64_t field;
+#define OC_FIELD_SET(field)         int64_t field;
+#define OC_FIELD_FLOAT(field)       double field;
+#define OC_FIELD_STRING(field)      char field[OC_NAME_MAX];
 #define OC_OPTION(type, field, ...) OC_FIELD_##type(field)
 #include "oomcast/options.def"
 #undef OC_OPTION
-    uint64_t given[4]; /* one bit per option: set by a file, by --set or by hand. What is not given follows the framework */
+    uint64_t
+        given[4]; /* one bit per option: set by a file, by --set or by hand. What is not given follows the framework */
 };
 
 enum oc_option_id {
@@ -66,7 +67,8 @@ enum oc_option_id {
 };
 
 struct oc_choice {
-    const char *name; /* as typed and shown; NULL ends a list */
+    const char
+        *name; /* as typed and shown; NULL ends a list. A second name of a value seen before is only a spelling */
     int64_t value;
     const char *help; /* a few words, or NULL */
 };
@@ -77,35 +79,38 @@ struct oc_option {
     const char *group; /* section of the panel, "Parallel" */
     const char *label; /* in the panel, at most 16 characters */
     enum oc_type type;
-    size_t offset;                    /* of the field in struct oc_config */
-    const char *help;                 /* one sentence */
-    const char *flags;                /* what launch scripts call it, separated by spaces: "--tensor-model-parallel-size" */
-    const struct oc_choice *choices;  /* ENUM and SET: the names */
-    int64_t def, min, max;            /* INT, BOOL, ENUM, SET. def of a derived INT is 0: "follows from other options" */
-    double fdef, fmin, fmax;          /* FLOAT */
-    const char *steps;                /* INT: what h and l go through, "1 2 4 8"; NULL: halve and double */
-    bool is_bytes;                    /* INT: a byte count; 80GiB and 80GB are accepted */
-    const char *(*inapplicable)(const struct oc_config *resolved); /* NULL, or why it has no effect now ("needs pp > 1") */
+    size_t offset;     /* of the field in struct oc_config */
+    const char *help;  /* one sentence */
+    const char *flags; /* what launch scripts call it, separated by spaces: "--tensor-model-parallel-size" */
+    const struct oc_choice *choices; /* ENUM and SET: the names */
+    int64_t def, min, max;           /* INT, BOOL, ENUM, SET. def of a derived INT is 0: "follows from other options" */
+    double fdef, fmin, fmax;         /* FLOAT */
+    const char *steps;               /* INT: what h and l go through, "1 2 4 8"; NULL: halve and double */
+    bool is_bytes;                   /* INT: a byte count; 80GiB and 80GB are accepted */
+    const char *(*inapplicable)(
+        const struct oc_config *resolved); /* NULL, or why it has no effect now ("needs pp > 1") */
 };
 
 /* The row of an option. `id` must be below OC_OPTIONS. */
 const struct oc_option *oc_option(enum oc_option_id id);
 
-/* Finds an option by its full name, or by a last part that is unique ("tp"). On failure returns false, with the candidates
- * or the nearest name as the hint. */
+/* Finds an option by its full name, or by a last part that is unique ("tp"). On failure returns false, with the
+ * candidates or the nearest name as the hint. */
 bool oc_option_find(const char *name, enum oc_option_id *id, struct oc_error *error);
 
-/* Finds an option by a launch-script flag such as "--tp-size" listed in its row; returns OC_OPTIONS when none has it. */
+/* Finds an option by a launch-script flag such as "--tp-size" listed in its row; returns OC_OPTIONS when none has it.
+ */
 enum oc_option_id oc_option_by_flag(const char *flag);
 
-/* Reads `text` as a value of the option and stores it with its given bit. Numbers may be written 7e9, 7B, 4k, 220_000; byte
- * counts 80GiB, 80GB; booleans true/false/1/0/yes/no/on/off; sets a,b,c. On failure `config` is unchanged. */
+/* Reads `text` as a value of the option and stores it with its given bit. Numbers may be written 7e9, 7B, 4k, 220_000;
+ * byte counts 80GiB, 80GB; booleans true/false/1/0/yes/no/on/off; sets a,b,c. On failure `config` is unchanged. */
 bool oc_option_set(struct oc_config *config, enum oc_option_id id, const char *text, struct oc_error *error);
 
 /* "key=value" as written after --set; no whole-configuration validation happens here. */
 bool oc_config_assign(struct oc_config *config, const char *assignment, enum oc_option_id *id, struct oc_error *error);
 
-/* The value as text ("bf16", "true", "128256", "core_attn,mlp"), in the form that oc_option_set reads. Returns `text`. */
+/* The value as text ("bf16", "true", "128256", "core_attn,mlp"), in the form that oc_option_set reads. Returns `text`.
+ */
 const char *oc_option_text(const struct oc_config *config, enum oc_option_id id, char *text, size_t size);
 
 /* INT, BOOL, ENUM and SET options as a number. */
@@ -124,8 +129,8 @@ struct oc_config oc_config_default(void);
 /* Copies what `later` gives over what `config` lacks ("the earlier wins"). */
 void oc_config_merge(struct oc_config *config, const struct oc_config *later);
 
-/* Integers as people and scripts write them: 4096, 220_000_000, 7e9, 5e8, 1.5k, 7B (1e9), 2Ki. False unless the whole text is
- * one integer that fits. `unit_bytes` also accepts KB MB GB TB KiB MiB GiB TiB. */
+/* Integers as people and scripts write them: 4096, 220_000_000, 7e9, 5e8, 1.5k, 7B (1e9), 2Ki. False unless the whole
+ * text is one integer that fits. `unit_bytes` also accepts KB MB GB TB KiB MiB GiB TiB. */
 bool oc_parse_integer(const char *text, bool unit_bytes, int64_t *value);
 
 #endif

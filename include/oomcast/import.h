@@ -6,9 +6,9 @@
 
 #include "oomcast/case.h"
 
-/* Reads a file ("-" = standard input) of any kind that an importer knows and merges it into `input`: what is given already
- * stays ("between files the earlier wins") and a conflict becomes a warning. On failure nothing of `input` is changed.
- * Errors: OC_E_IO for a missing file, a directory, more than OC_MAX_INPUT bytes, a binary file; OC_E_PARSE. */
+/* Reads a file ("-" = standard input) of any kind that an importer knows and merges it into `input`: what is given
+ * already stays ("between files the earlier wins") and a conflict becomes a warning. On failure nothing of `input` is
+ * changed. Errors: OC_E_IO for a missing file, a directory, more than OC_MAX_INPUT bytes, a binary file; OC_E_PARSE. */
 bool oc_import_file(struct oc_input *input, const char *path, struct oc_error *error);
 
 /* The same for text in memory; `name` is what errors and origins call it. */

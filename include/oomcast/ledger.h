@@ -4,22 +4,23 @@
  *
  *     init
  *     each iteration:
- *         for each slot of the pipeline schedule (the forward or the backward of one micro-batch through one model chunk):
- *             forward slot:   part EMBED, then part LAYER for each layer upwards, then part HEAD; phase LOSS after it on the
- *                             chunk that ends the model
- *             backward slot:  part HEAD, then part LAYER for each layer downwards (phase RECOMPUTE, then BACKWARD), then EMBED
- *         reduce, clip, step, after_step, idle
+ *         for each slot of the pipeline schedule (the forward or the backward of one micro-batch through one model
+ * chunk): forward slot:   part EMBED, then part LAYER for each layer upwards, then part HEAD; phase LOSS after it on
+ * the chunk that ends the model backward slot:  part HEAD, then part LAYER for each layer downwards (phase RECOMPUTE,
+ * then BACKWARD), then EMBED reduce, clip, step, after_step, idle
  *
  * Inside a part, sub-steps count up in the order in which things happen, in forward and in backward alike. A tick is
- * (phase, part, sub). An entry is alive from its birth up to, and not including, its death; at one tick deaths come first,
- * then births in the order of the entries. How often it exists follows from its ticks:
+ * (phase, part, sub). An entry is alive from its birth up to, and not including, its death; at one tick deaths come
+ * first, then births in the order of the entries. How often it exists follows from its ticks:
  *
- *     birth and death inside slots    once per slot, and in part LAYER once per layer of its kind: a saved activation is born
- *                                     in the forward slot of a micro-batch and dies in the backward slot of the same one
- *     birth inside a slot, death not  once (per layer) in the first micro-batch of an iteration: a gradient
- *     birth and death outside slots   `count` instances at once: states, buffers, scratch of the step
- *     death OC_PH_END                 it is born in the first iteration and stays; the steady iteration starts with it
- *     death at an earlier tick        it outlives its iteration and dies in the next
+ *     birth and death inside slots    once per slot, and in part LAYER once per layer of its kind: a saved activation
+ * is born in the forward slot of a micro-batch and dies in the backward slot of the same one birth inside a slot, death
+ * not  once (per layer) in the first micro-batch of an iteration: a gradient birth and death outside slots   `count`
+ * instances at once: states, buffers, scratch of the step death OC_PH_END                 it is born in the first
+ * iteration and stays; the steady iteration starts with it death at OC_PH_START            it outlives its iteration
+ * and dies at the beginning of the next
+ *
+ * Every forward slot ends with the ticks of phase LOSS; only entries of kind OC_END_HERE are born there.
  *
  * Ownership: a ledger is a plain value that the caller owns; names and reasons point to static text. */
 #ifndef OOMCAST_LEDGER_H
@@ -35,7 +36,7 @@ enum oc_class {
     OC_GRADIENTS,   /* G: every copy of a parameter gradient, an fp32 copy made for the step included */
     OC_OPTIMIZER,   /* O: persistent optimizer state */
     OC_ACTIVATIONS, /* A: saved for backward, working set of recomputed layers, activation gradients, logits */
-    OC_BUFFERS,     /* B: autocast casts, gathered parameters, buckets, workspaces, scratch, padding, allocator rounding */
+    OC_BUFFERS, /* B: autocast casts, gathered parameters, buckets, workspaces, scratch, padding, allocator rounding */
     OC_CLASSES
 };
 
@@ -57,7 +58,14 @@ enum oc_phase {
 
 enum oc_part { OC_PART_NONE, OC_PART_EMBED, OC_PART_LAYER, OC_PART_HEAD };
 
-enum { OC_MAX_SUB = 64, OC_MAX_KINDS = 4, OC_MAX_CHUNKS = 64, OC_MAX_RUNS = 4, OC_MAX_ENTRIES = 512, OC_MAX_SLOTS = 4096 };
+enum {
+    OC_MAX_SUB = 64,
+    OC_MAX_KINDS = 4,
+    OC_MAX_CHUNKS = 64,
+    OC_MAX_RUNS = 4,
+    OC_MAX_ENTRIES = 512,
+    OC_MAX_SLOTS = 4096
+};
 
 struct oc_tick {
     uint8_t phase; /* enum oc_phase */
@@ -81,8 +89,20 @@ enum oc_moment {
 
 enum oc_iteration { OC_FIRST, OC_STEADY, OC_ITERATIONS };
 
-/* Which micro-batches an entry exists in; the second and later ones accumulate into gradients that are already there. */
-enum oc_when { OC_ALWAYS, OC_FIRST_MICRO_BATCH, OC_LATER_MICRO_BATCHES };
+/* Which micro-batches an entry exists in; later ones accumulate into gradients that are already there. */
+enum oc_when {
+    OC_ALWAYS,
+    OC_FIRST_MICRO_BATCH,   /* of every iteration */
+    OC_LATER_MICRO_BATCHES, /* all but the first of every iteration */
+    OC_ALL_BUT_THE_FIRST    /* all but the first of the first iteration: gradients that are never freed */
+};
+
+/* `kind` of an entry in part EMBED or HEAD: on which model chunks it exists. */
+enum oc_end {
+    OC_END_ANY,      /* every chunk */
+    OC_END_HERE,     /* the chunk that has the embedding (the output layer) */
+    OC_END_ELSEWHERE /* chunks that receive from (send to) another stage instead */
+};
 
 struct oc_entry {
     const char *name;   /* "layers.attention.qkv" */
@@ -90,13 +110,13 @@ struct oc_entry {
     const char *source; /* where the rule comes from */
     uint64_t elements;  /* of one instance */
     uint64_t bytes;     /* of one instance, as requested from the allocator */
-    uint32_t count;     /* instances on this rank at most at once, micro-batches aside: layers of its kind, tensors, or 1 */
-    uint8_t class;      /* enum oc_class */
-    uint8_t dtype;      /* enum oc_dtype */
-    uint8_t kind;       /* part LAYER: which kind of layer, below OC_MAX_KINDS */
-    uint8_t when;       /* enum oc_when */
-    bool pooled;        /* a view of a larger block: not rounded by itself */
-    bool is_rounding;   /* bytes the allocator adds: counted in allocated, not in requested */
+    uint32_t count; /* instances on this rank at most at once, micro-batches aside: layers of its kind, tensors, or 1 */
+    uint8_t class;  /* enum oc_class */
+    uint8_t dtype;  /* enum oc_dtype */
+    uint8_t kind;   /* part LAYER: which kind of layer, below OC_MAX_KINDS; EMBED, HEAD: enum oc_end */
+    uint8_t when;   /* enum oc_when */
+    bool pooled;    /* a view of a larger block: not rounded by itself */
+    bool is_rounding; /* bytes the allocator adds: counted in allocated, not in requested */
     struct oc_tick birth, death;
 };
 
@@ -151,7 +171,8 @@ struct oc_instant {
 
 enum oc_evidence { OC_MODELLED, OC_SIMULATED, OC_MEASURED };
 
-/* What is known of one rank: filled from a ledger by oc_sweep() and oc_reserve(), or by the probe from what it measured. */
+/* What is known of one rank: filled from a ledger by oc_sweep() and oc_reserve(), or by the probe from what it
+ * measured. */
 struct oc_rank {
     int64_t stage, ranks;
     uint64_t params;
@@ -162,8 +183,8 @@ struct oc_rank {
     enum oc_evidence allocated_by, reserved_by;
 };
 
-/* Sums the ledger over its program: every moment of both iterations and both peaks. Closed over repetition: the time does not
- * grow with layers or micro-batches. Cannot fail on a ledger that oc_estimate() made. */
+/* Sums the ledger over its program: every moment of both iterations and both peaks. Closed over repetition: the time
+ * does not grow with layers or micro-batches. Cannot fail on a ledger that oc_estimate() made. */
 void oc_sweep(const struct oc_ledger *ledger, struct oc_rank *rank);
 
 /* Appends an entry; returns it, or NULL when the ledger is full. */
@@ -171,15 +192,20 @@ struct oc_entry *oc_ledger_add(struct oc_ledger *ledger, const struct oc_entry *
 
 /* One birth or death of one instance, in program order. */
 struct oc_event {
-    int entry;     /* index in ledger->entries */
-    int instance;  /* unique among the entry's live instances */
+    int entry;    /* index in ledger->entries */
+    int instance; /* unique among the entry's live instances, dense from 0: see oc_walk() */
     bool birth;
     struct oc_place place;
 };
 
-/* Runs the whole program for `iterations` iterations (init included), calling `visit` for every event in order; stops when it
- * returns false. The long form of what oc_sweep() sums: replay and tests are built on it. */
-void oc_walk(const struct oc_ledger *ledger, int iterations, bool (*visit)(const struct oc_event *event, void *user), void *user);
+/* Runs the whole program for `iterations` iterations (init included), calling `visit` for every event in order; stops
+ * when it returns false. The long form of what oc_sweep() sums: replay and tests are built on it. Instances are
+ * numbered below oc_walk_instances(). */
+void oc_walk(const struct oc_ledger *ledger, int iterations, bool (*visit)(const struct oc_event *event, void *user),
+             void *user);
+
+/* One more than the largest instance number that oc_walk() uses. */
+int oc_walk_instances(const struct oc_ledger *ledger);
 
 /* Names as the report writes them: "weights", "forward", "steady". */
 const char *oc_class_name(enum oc_class class);

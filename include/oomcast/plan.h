@@ -1,4 +1,5 @@
-/* The plan: a configuration in which everything has been decided. Model and probe both start from it, and from nothing else.
+/* The plan: a configuration in which everything has been decided. Model and probe both start from it, and from nothing
+ * else.
  *
  * Ownership: a plain value, copied by assignment. */
 #ifndef OOMCAST_PLAN_H
@@ -25,24 +26,24 @@ struct oc_dtypes {
 };
 
 struct oc_plan {
-    struct oc_config c;  /* every option resolved, so that it can be shown; `given` still says which were given */
+    struct oc_config c; /* every option resolved, so that it can be shown; `given` still says which were given */
     struct oc_dtypes dt;
-    uint64_t hash;       /* of everything above: results carry it, so that they are shown only for their plan */
+    uint64_t hash; /* of everything above: results carry it, so that they are shown only for their plan */
 
     /* Shape, whole model */
-    int64_t vocab;       /* padded vocabulary */
-    int64_t q, kv;       /* heads x head_dim, kv_heads x head_dim: widths of the projections */
-    bool gated;          /* the MLP has gate and up matrices */
-    bool has_shape;      /* false when only model.params is known: states are exact, activations are not modelled */
+    int64_t vocab;  /* padded vocabulary */
+    int64_t q, kv;  /* heads x head_dim, kv_heads x head_dim: widths of the projections */
+    bool gated;     /* the MLP has gate and up matrices */
+    bool has_shape; /* false when only model.params is known: states are exact, activations are not modelled */
 
     /* Ranks */
-    int64_t dp;          /* data-parallel ranks: world / (tp pp cp) */
-    int64_t shard;       /* ranks that share states: 1 when zero = 0 */
-    int64_t accum;       /* micro-batches per step and data-parallel rank */
+    int64_t dp;    /* data-parallel ranks: world / (tp pp cp) */
+    int64_t shard; /* ranks that share states: 1 when zero = 0 */
+    int64_t accum; /* micro-batches per step and data-parallel rank */
 
     /* Device */
-    uint64_t capacity;   /* bytes CUDA reports as the total; 0 = unknown */
-    int sm;              /* compute capability times 10, 90 for Hopper; 0 = unknown */
+    uint64_t capacity;             /* bytes CUDA reports as the total; 0 = unknown */
+    int sm;                        /* compute capability times 10, 90 for Hopper; 0 = unknown */
     struct oc_range context, nccl; /* bytes outside PyTorch's allocator */
 };
 
@@ -50,14 +51,16 @@ struct oc_plan {
  * Source: Megatron-LM core/transformer/transformer_block.py get_num_layers_to_build. */
 int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
-/* Index in the whole model of the first layer of that chunk: interleaving deals chunk v of all stages before chunk v+1. */
+/* Index in the whole model of the first layer of that chunk: interleaving deals chunk v of all stages before chunk v+1.
+ */
 int64_t oc_plan_first_layer(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
 /* Whether that chunk begins with the embedding, or ends with the output layer and the loss. */
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
-/* Tokens of one micro-batch on this rank (sequence over cp), and the same where sequence parallelism splits it over tp. */
+/* Tokens of one micro-batch on this rank (sequence over cp), and the same where sequence parallelism splits it over tp.
+ */
 int64_t oc_plan_tokens(const struct oc_plan *plan);
 int64_t oc_plan_tokens_sp(const struct oc_plan *plan);
 
@@ -65,8 +68,8 @@ int64_t oc_plan_tokens_sp(const struct oc_plan *plan);
 bool oc_plan_has_moment1(const struct oc_plan *plan);
 bool oc_plan_has_moment2(const struct oc_plan *plan);
 
-/* NULL when the probe can run this plan, else the reason why not. Where it is NULL, model, dry, host and cuda agree to the
- * byte. */
+/* NULL when the probe can run this plan, else the reason why not. Where it is NULL, model, dry, host and cuda agree to
+ * the byte. */
 const char *oc_probe_covers(const struct oc_plan *plan);
 
 #endif

@@ -1,4 +1,5 @@
-/* The probe: a real training step, op by op, whose allocations are measured. It reads a plan and never the model's formulas.
+/* The probe: a real training step, op by op, whose allocations are measured. It reads a plan and never the model's
+ * formulas.
  *
  * Ownership: see each function. */
 #ifndef OOMCAST_PROBE_H
@@ -23,10 +24,10 @@ enum { OC_MAX_MEASURED = 256, OC_MAX_LOSSES = 64 };
 
 struct oc_probe_result {
     enum oc_probe_status status;
-    char why[224];               /* one sentence unless DONE */
+    char why[224]; /* one sentence unless DONE */
     enum oc_device device;
     uint64_t plan_hash;
-    struct oc_rank rank;         /* measured (host, cuda) or simulated (dry) */
+    struct oc_rank rank;                               /* measured (host, cuda) or simulated (dry) */
     struct oc_measured_entry entries[OC_MAX_MEASURED]; /* at the steady peak */
     int n_entries;
     double losses[OC_MAX_LOSSES]; /* after each step; none on dry */
@@ -36,37 +37,37 @@ struct oc_probe_result {
 
 struct oc_probe_options {
     enum oc_device device;
-    int steps;                   /* at least 2: the first and a steady one */
-    uint64_t limit;              /* bytes of segments at most; 0 = none */
-    bool poison;                 /* fill freed memory with 0xA5 */
-    const char *drop;            /* tests: name of a saved tensor to free and poison before its backward; NULL = none */
+    int steps;        /* at least 2: the first and a steady one */
+    uint64_t limit;   /* bytes of segments at most; 0 = none */
+    bool poison;      /* fill freed memory with 0xA5 */
+    const char *drop; /* tests: name of a saved tensor to free and poison before its backward; NULL = none */
     /* Called now and then from inside the run; returning false cancels it. May be NULL. */
     bool (*progress)(void *user, const char *phase, int step, int steps);
     void *user;
 };
 
-/* Runs the plan's training step in this process. `result` is always filled; returns status == OC_PROBE_DONE. A plan for which
- * oc_probe_covers() gives a reason FAILS with that reason. */
+/* Runs the plan's training step in this process. `result` is always filled; returns status == OC_PROBE_DONE. A plan for
+ * which oc_probe_covers() gives a reason FAILS with that reason. */
 bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *options, struct oc_probe_result *result);
 
-/* Cuts a plan to what runs in about `seconds` on one core and `bytes` of memory: layers first (to no fewer than 2), then
- * micro-batch, then vocabulary or sequence, whichever is larger. Says in `what` (may be NULL) what was cut, "" if nothing.
- * Parallelism is taken out (one rank's slice is not what it measures); the hash is recomputed. */
+/* Cuts a plan to what runs in about `seconds` on one core and `bytes` of memory: layers first (to no fewer than 2),
+ * then micro-batch, then vocabulary or sequence, whichever is larger. Says in `what` (may be NULL) what was cut, "" if
+ * nothing. Parallelism is taken out (one rank's slice is not what it measures); the hash is recomputed. */
 void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double seconds, char *what, int size);
 
 /* The child that runs a probe for a parent which must not block, crash or touch CUDA. */
 struct oc_child; /* opaque */
 
-/* Starts `executable probe --json ARGS...` (argv is NULL-terminated and includes "probe"). Returns NULL with `error` filled.
- * Free with oc_child_end(), which kills a child that still runs. */
+/* Starts `executable probe --json ARGS...` (argv is NULL-terminated and includes "probe"). Returns NULL with `error`
+ * filled. Free with oc_child_end(), which kills a child that still runs. */
 struct oc_child *oc_child_start(const char *executable, char *const argv[], struct oc_error *error);
 int oc_child_fd(const struct oc_child *child); /* to poll() on; -1 when the child has ended */
 /* Reads what is there without blocking. True when the child has ended and oc_child_line() holds its last words. */
 bool oc_child_pump(struct oc_child *child);
-const char *oc_child_phase(const struct oc_child *child);  /* of the last progress line, or "" */
-double oc_child_fraction(const struct oc_child *child);    /* 0..1 of it */
-const char *oc_child_line(const struct oc_child *child);   /* the final JSON line, or "" */
-const char *oc_child_why(const struct oc_child *child);    /* one sentence when it ended badly, or "" */
+const char *oc_child_phase(const struct oc_child *child); /* of the last progress line, or "" */
+double oc_child_fraction(const struct oc_child *child);   /* 0..1 of it */
+const char *oc_child_line(const struct oc_child *child);  /* the final JSON line, or "" */
+const char *oc_child_why(const struct oc_child *child);   /* one sentence when it ended badly, or "" */
 void oc_child_end(struct oc_child *child);
 
 #endif

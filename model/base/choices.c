@@ -14,11 +14,10 @@ const struct oc_choice oc_choices_positions[] = {{"learned", OC_POS_LEARNED, "an
                                                  {"alibi", OC_POS_ALIBI, "a bias on the scores"},
                                                  {"none", OC_POS_NONE, NULL},
                                                  {0}};
-const struct oc_choice oc_choices_norm[] = {{"layernorm", OC_NORM_LAYERNORM, "weight and bias"},
-                                            {"rmsnorm", OC_NORM_RMSNORM, "weight only"},
-                                            {0}};
+const struct oc_choice oc_choices_norm[] = {
+    {"layernorm", OC_NORM_LAYERNORM, "weight and bias"}, {"rmsnorm", OC_NORM_RMSNORM, "weight only"}, {0}};
 const struct oc_choice oc_choices_activation[] = {
-    {"gelu", OC_ACT_GELU, NULL},     {"relu", OC_ACT_RELU, NULL},     {"squared-relu", OC_ACT_SQUARED_RELU, NULL},
+    {"gelu", OC_ACT_GELU, NULL},     {"relu", OC_ACT_RELU, NULL},   {"squared-relu", OC_ACT_SQUARED_RELU, NULL},
     {"swiglu", OC_ACT_SWIGLU, NULL}, {"geglu", OC_ACT_GEGLU, NULL}, {0}};
 const struct oc_choice oc_choices_precision[] = {
     {"fp32", OC_PREC_FP32, "everything in 32 bits"},
@@ -31,7 +30,8 @@ const struct oc_choice oc_choices_precision[] = {
     {0}};
 const struct oc_choice oc_choices_autocast[] = {
     {"none", OC_NONE, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
-const struct oc_choice oc_choices_dtype[] = {{"fp32", OC_FP32, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
+const struct oc_choice oc_choices_dtype[] = {
+    {"fp32", OC_FP32, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
 const struct oc_choice oc_choices_dtype_none[] = {
     {"none", OC_NONE, NULL}, {"fp32", OC_FP32, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
 const struct oc_choice oc_choices_cp_comm[] = {{"p2p", OC_CP_P2P, "ring"},
@@ -72,16 +72,22 @@ const struct oc_choice oc_choices_loss[] = {{"eager", OC_LOSS_EAGER, "one op at 
                                             {0}};
 const struct oc_choice oc_choices_norm_kernel[] = {
     {"eager", OC_NORMK_EAGER, "op by op, in fp32"}, {"fused", OC_NORMK_FUSED, "one kernel"}, {0}};
-const struct oc_choice oc_choices_backend[] = {{"auto", OC_BACKEND_AUTO, NULL},       {"flash", OC_BACKEND_FLASH, NULL},
-                                               {"fused", OC_BACKEND_FUSED, NULL},     {"unfused", OC_BACKEND_UNFUSED, NULL},
-                                               {"local", OC_BACKEND_LOCAL, NULL},     {0}};
+const struct oc_choice oc_choices_backend[] = {{"auto", OC_BACKEND_AUTO, NULL},   {"flash", OC_BACKEND_FLASH, NULL},
+                                               {"fused", OC_BACKEND_FUSED, NULL}, {"unfused", OC_BACKEND_UNFUSED, NULL},
+                                               {"local", OC_BACKEND_LOCAL, NULL}, {0}};
 
 const char *oc_needs_learned_positions(const struct oc_config *c)
 {
     return c->model_positions == OC_POS_LEARNED ? NULL : "needs learned positions";
 }
-const char *oc_needs_adam(const struct oc_config *c) { return c->optimizer == OC_OPTIM_SGD ? "needs adam" : NULL; }
-const char *oc_needs_sgd(const struct oc_config *c) { return c->optimizer == OC_OPTIM_SGD ? NULL : "needs sgd"; }
+const char *oc_needs_adam(const struct oc_config *c)
+{
+    return c->optimizer == OC_OPTIM_SGD ? "needs adam" : NULL;
+}
+const char *oc_needs_sgd(const struct oc_config *c)
+{
+    return c->optimizer == OC_OPTIM_SGD ? NULL : "needs sgd";
+}
 const char *oc_needs_torch_optimizer(const struct oc_config *c)
 {
     return c->framework == OC_FW_PYTORCH ? NULL : "decided by the framework";
@@ -94,10 +100,22 @@ const char *oc_needs_ddp(const struct oc_config *c)
 {
     return c->framework == OC_FW_PYTORCH ? oc_needs_dp(c) : "only PyTorch DDP";
 }
-const char *oc_needs_tp(const struct oc_config *c) { return c->parallel_tp > 1 ? NULL : "needs tp > 1"; }
-const char *oc_needs_pp(const struct oc_config *c) { return c->parallel_pp > 1 ? NULL : "needs pp > 1"; }
-const char *oc_needs_cp(const struct oc_config *c) { return c->parallel_cp > 1 ? NULL : "needs cp > 1"; }
-const char *oc_needs_zero(const struct oc_config *c) { return c->parallel_zero > 0 ? NULL : "needs zero > 0"; }
+const char *oc_needs_tp(const struct oc_config *c)
+{
+    return c->parallel_tp > 1 ? NULL : "needs tp > 1";
+}
+const char *oc_needs_pp(const struct oc_config *c)
+{
+    return c->parallel_pp > 1 ? NULL : "needs pp > 1";
+}
+const char *oc_needs_cp(const struct oc_config *c)
+{
+    return c->parallel_cp > 1 ? NULL : "needs cp > 1";
+}
+const char *oc_needs_zero(const struct oc_config *c)
+{
+    return c->parallel_zero > 0 ? NULL : "needs zero > 0";
+}
 const char *oc_needs_full_recompute(const struct oc_config *c)
 {
     return c->recompute == OC_RECOMPUTE_FULL ? NULL : "needs recompute = full";

@@ -1,4 +1,5 @@
-/* The names of enum and set options, and the reasons why an option may not apply. Only the options table includes this. */
+/* The names of enum and set options, and the reasons why an option may not apply. Only the options table includes this.
+ */
 #ifndef OOMCAST_CHOICES_H
 #define OOMCAST_CHOICES_H
 

@@ -4,14 +4,20 @@ static const struct {
     const char *name;
     int bits;
 } dtypes[OC_DTYPES] = {
-    [OC_NONE] = {"none", 0}, [OC_FP32] = {"fp32", 32}, [OC_FP16] = {"fp16", 16},
-    [OC_BF16] = {"bf16", 16}, [OC_FP8] = {"fp8", 8},   [OC_INT8] = {"int8", 8},
-    [OC_INT4] = {"int4", 4},  [OC_BOOL] = {"bool", 8}, [OC_INT64] = {"int64", 64},
+    [OC_NONE] = {"none", 0},  [OC_FP32] = {"fp32", 32}, [OC_FP16] = {"fp16", 16},
+    [OC_BF16] = {"bf16", 16}, [OC_FP8] = {"fp8", 8},    [OC_INT8] = {"int8", 8},
+    [OC_INT4] = {"int4", 4},  [OC_BOOL] = {"bool", 8},  [OC_INT64] = {"int64", 64},
 };
 
-int oc_dtype_bits(enum oc_dtype dtype) { return dtypes[dtype].bits; }
+int oc_dtype_bits(enum oc_dtype dtype)
+{
+    return dtypes[dtype].bits;
+}
 
-const char *oc_dtype_name(enum oc_dtype dtype) { return dtypes[dtype].name; }
+const char *oc_dtype_name(enum oc_dtype dtype)
+{
+    return dtypes[dtype].name;
+}
 
 uint64_t oc_mul(uint64_t a, uint64_t b)
 {

@@ -20,7 +20,7 @@
 #define DEFAULTS_STRING .max = 0,
 
 static const struct oc_option table[OC_OPTIONS] = {
-#define OC_OPTION(t, field, ...)                                                                                            \
+#define OC_OPTION(t, field, ...)                                                                                       \
     [OC_OPT_##field] = {.type = OC_T_##t, .offset = offsetof(struct oc_config, field), DEFAULTS_##t __VA_ARGS__},
 #include "oomcast/options.def"
 #undef OC_OPTION
@@ -28,7 +28,10 @@ static const struct oc_option table[OC_OPTIONS] = {
 
 _Static_assert(OC_OPTIONS <= 256, "struct oc_config has 256 given bits");
 
-const struct oc_option *oc_option(enum oc_option_id id) { return &table[id]; }
+const struct oc_option *oc_option(enum oc_option_id id)
+{
+    return &table[id];
+}
 
 /* ---- finding ---- */
 
@@ -103,9 +106,9 @@ enum oc_option_id oc_option_by_flag(const char *flag)
 static const struct {
     const char *name;
     double scale;
-} suffixes[] = {{"k", 1e3},   {"K", 1e3},   {"m", 1e6},      {"M", 1e6},      {"b", 1e9},      {"B", 1e9},
-                {"T", 1e12},  {"Ki", 1024}, {"Mi", 1048576}, {"Gi", 1073741824}},
-  byte_suffixes[] = {{"B", 1},      {"KB", 1e3},     {"MB", 1e6},         {"GB", 1e9},          {"TB", 1e12},
+} suffixes[] = {{"k", 1e3}, {"K", 1e3},  {"m", 1e6},   {"M", 1e6},      {"b", 1e9},
+                {"B", 1e9}, {"T", 1e12}, {"Ki", 1024}, {"Mi", 1048576}, {"Gi", 1073741824}},
+  byte_suffixes[] = {{"B", 1},      {"KB", 1e3},      {"MB", 1e6},         {"GB", 1e9},           {"TB", 1e12},
                      {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776}};
 
 static double suffix_scale(const char *text, bool bytes)
@@ -127,7 +130,9 @@ bool oc_parse_integer(const char *text, bool unit_bytes, int64_t *value)
     const char *at = text;
     if (*at == '-' || *at == '+') digits[n++] = *at++;
     for (; *at && n < sizeof digits - 1; at++) {
-        bool exponent = (*at == 'e' || *at == 'E') && seen && (isdigit((unsigned char)at[1]) || ((at[1] == '+' || at[1] == '-') && isdigit((unsigned char)at[2])));
+        bool exponent =
+            (*at == 'e' || *at == 'E') && seen &&
+            (isdigit((unsigned char)at[1]) || ((at[1] == '+' || at[1] == '-') && isdigit((unsigned char)at[2])));
         if (*at == '_' && seen && isdigit((unsigned char)at[1])) continue;
         if (isdigit((unsigned char)*at)) {
             seen = true;
@@ -203,7 +208,8 @@ static bool bad(const struct oc_option *option, const char *text, const char *wa
     return oc_fail(error, OC_E_VALUE, "%s: '%.60s' is not %s", option->key, text, wanted);
 }
 
-static bool set_integer(struct oc_config *config, const struct oc_option *option, const char *text, struct oc_error *error)
+static bool set_integer(struct oc_config *config, const struct oc_option *option, const char *text,
+                        struct oc_error *error)
 {
     int64_t value;
     if (!oc_parse_integer(text, option->is_bytes, &value)) {
@@ -218,7 +224,8 @@ static bool set_integer(struct oc_config *config, const struct oc_option *option
     return true;
 }
 
-static bool set_float(struct oc_config *config, const struct oc_option *option, const char *text, struct oc_error *error)
+static bool set_float(struct oc_config *config, const struct oc_option *option, const char *text,
+                      struct oc_error *error)
 {
     char *end;
     double value = strtod(text, &end);
@@ -230,7 +237,8 @@ static bool set_float(struct oc_config *config, const struct oc_option *option, 
     return true;
 }
 
-static bool set_named(struct oc_config *config, const struct oc_option *option, const char *text, struct oc_error *error)
+static bool set_named(struct oc_config *config, const struct oc_option *option, const char *text,
+                      struct oc_error *error)
 {
     int64_t value = 0;
     bool good;
@@ -250,7 +258,8 @@ static bool set_named(struct oc_config *config, const struct oc_option *option, 
     return true;
 }
 
-static bool set_string(struct oc_config *config, const struct oc_option *option, const char *text, struct oc_error *error)
+static bool set_string(struct oc_config *config, const struct oc_option *option, const char *text,
+                       struct oc_error *error)
 {
     if (strlen(text) >= OC_NAME_MAX) {
         oc_fail(error, OC_E_VALUE, "%s: the name is too long", option->key);
@@ -347,7 +356,10 @@ void oc_option_put(struct oc_config *config, enum oc_option_id id, int64_t value
     *(int64_t *)(void *)((char *)config + table[id].offset) = value;
 }
 
-bool oc_given(const struct oc_config *config, enum oc_option_id id) { return config->given[id / 64] >> (id % 64) & 1; }
+bool oc_given(const struct oc_config *config, enum oc_option_id id)
+{
+    return config->given[id / 64] >> (id % 64) & 1;
+}
 
 void oc_set_given(struct oc_config *config, enum oc_option_id id, bool given)
 {

@@ -1,0 +1,63 @@
+#include "oomcast/plan.h"
+
+int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
+{
+    const struct oc_config *c = &plan->c;
+    const bool first = stage == 0, last = stage == c->parallel_pp - 1;
+    const int64_t given_first = c->parallel_first_stage_layers, given_last = c->parallel_last_stage_layers;
+    if (given_first || given_last) {
+        const int64_t middle = c->parallel_pp - (given_first > 0) - (given_last > 0);
+        const int64_t rest = c->model_layers - given_first - given_last;
+        const int64_t own = first && given_first ? given_first
+                            : last && given_last ? given_last
+                            : middle             ? rest / middle
+                                                 : 0;
+        return own / c->parallel_vpp;
+    }
+    const int64_t dealt = c->model_layers + (c->parallel_embedding_in_split != 0) + (c->parallel_loss_in_split != 0);
+    int64_t layers = dealt / c->parallel_pp / c->parallel_vpp;
+    if (c->parallel_embedding_in_split && first && chunk == 0) layers--;
+    if (c->parallel_loss_in_split && last && chunk == c->parallel_vpp - 1) layers--;
+    return layers;
+}
+
+int64_t oc_plan_first_layer(const struct oc_plan *plan, int64_t stage, int64_t chunk)
+{
+    int64_t layer = 0;
+    for (int64_t v = 0; v <= chunk; v++) {
+        const int64_t stages = v < chunk ? plan->c.parallel_pp : stage;
+        for (int64_t s = 0; s < stages; s++) layer += oc_plan_layers(plan, s, v);
+    }
+    return layer;
+}
+
+bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk)
+{
+    (void)plan;
+    return stage == 0 && chunk == 0;
+}
+
+bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk)
+{
+    return stage == plan->c.parallel_pp - 1 && chunk == plan->c.parallel_vpp - 1;
+}
+
+int64_t oc_plan_tokens(const struct oc_plan *plan)
+{
+    return plan->c.batch_micro * plan->c.batch_seq / plan->c.parallel_cp;
+}
+
+int64_t oc_plan_tokens_sp(const struct oc_plan *plan)
+{
+    return plan->c.parallel_sp ? oc_plan_tokens(plan) / plan->c.parallel_tp : oc_plan_tokens(plan);
+}
+
+bool oc_plan_has_moment1(const struct oc_plan *plan)
+{
+    return plan->dt.moment1 != OC_NONE;
+}
+
+bool oc_plan_has_moment2(const struct oc_plan *plan)
+{
+    return plan->dt.moment2 != OC_NONE;
+}

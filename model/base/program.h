@@ -1,0 +1,69 @@
+/* A ledger's births and deaths in the order in which the program of one slot passes them. oc_sweep() sums them,
+ * oc_walk() expands them; what a tick means is decided here and nowhere else. */
+#ifndef OOMCAST_PROGRAM_H
+#define OOMCAST_PROGRAM_H
+
+#include "oomcast/ledger.h"
+
+/* The stretches of a program, in order. Slot stretches repeat with slots and layers. */
+enum oc_stretch {
+    OC_ST_INIT,
+    OC_ST_START,
+    OC_ST_FORWARD_EMBED,
+    OC_ST_FORWARD_LAYER,
+    OC_ST_FORWARD_HEAD,
+    OC_ST_LOSS,
+    OC_ST_BACKWARD_HEAD,
+    OC_ST_RECOMPUTE_LAYER,
+    OC_ST_BACKWARD_LAYER,
+    OC_ST_BACKWARD_EMBED,
+    OC_ST_REDUCE,
+    OC_ST_CLIP,
+    OC_ST_STEP,
+    OC_ST_AFTER_STEP,
+    OC_ST_IDLE,
+    OC_STRETCHES
+};
+
+/* How an entry repeats: follows from its ticks. */
+enum oc_life {
+    OC_LIFE_STATIC,  /* born and dead outside slots */
+    OC_LIFE_SLOT,    /* once per slot pair (and layer) */
+    OC_LIFE_GRADIENT /* born in the first micro-batch, once (per layer), outlives the slots */
+};
+
+struct oc_step {  /* one birth or death of an entry */
+    uint16_t key; /* sub * 2 + (birth ? 1 : 0): the order inside a stretch */
+    uint16_t entry;
+};
+
+struct oc_program {
+    struct oc_step steps[2 * OC_MAX_ENTRIES];  /* grouped by stretch and kind, each group in order */
+    int begin[OC_STRETCHES][OC_MAX_KINDS + 1]; /* group of kind k: steps begin[s][k] to begin[s][k + 1] */
+};
+
+enum oc_life oc_entry_life(const struct oc_entry *entry);
+enum oc_stretch oc_tick_stretch(struct oc_tick tick);
+
+/* Bytes the allocator adds to one instance. */
+uint64_t oc_entry_rounding(const struct oc_entry *entry);
+
+/* Which of the three situations a slot is in decides which entries it has. */
+enum oc_variant { OC_VERY_FIRST, OC_FIRST_OF_ITERATION, OC_LATER, OC_VARIANTS };
+
+/* Whether an entry is born (and so dies) in a slot of this variant. */
+bool oc_entry_in(const struct oc_entry *entry, enum oc_variant variant);
+
+/* Whether an entry of part EMBED or HEAD exists on this chunk; true for the other parts. */
+bool oc_entry_on(const struct oc_entry *entry, const struct oc_chunk *chunk);
+
+/* Layers of kind `kind` in a chunk. */
+int64_t oc_chunk_layers(const struct oc_chunk *chunk, int kind);
+
+/* How many instances a death at a tick outside the entry's own part ends: all that the chunk (for slots) or rank has.
+ */
+uint64_t oc_entry_per_chunk(const struct oc_entry *entry, const struct oc_chunk *chunk);
+
+void oc_program_build(const struct oc_ledger *ledger, struct oc_program *program);
+
+#endif
