@@ -1,0 +1,357 @@
+/* Arguments, from two tables: the commands, and the options with the commands that take them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/base/names.h"
+
+#include "tui/cli/cli.h"
+
+/* ---- the commands ---- */
+
+/* clang-format off */
+const struct oc_command oc_commands[] = {
+    {"", "[FILE...]", OC_UNIT_GIB, "the screen, opened on the files; without a terminal, the text report", oc_cli_open},
+    {"report", "[FILE...]", OC_UNIT_GIB, "the same numbers without a screen", oc_cli_report},
+    {"check", "[FILE...]", OC_UNIT_GIB, "one line: does it fit, by how much, on which stage, at which moment", oc_cli_check},
+    {"probe", "[FILE...]", OC_UNIT_MIB, "run a real training step of the workload, cut to a small size, and measure it", oc_cli_probe},
+    {"options", "[NAME...]", OC_UNIT_GIB, "what --set takes; with names, only the keys that contain one of them", oc_cli_options},
+    {"models", "[NAME...]", OC_UNIT_GIB, "the models that model.name knows", oc_cli_models},
+    {"gpus", "[NAME...]", OC_UNIT_GIB, "the GPUs that gpu knows, and how much memory they really have", oc_cli_gpus},
+    {"themes", "", OC_UNIT_GIB, "the colour themes of the screen", oc_cli_themes},
+    {0}};
+/* clang-format on */
+
+enum { OPEN = 1, REPORT = 2, CHECK = 4, PROBE = 8, LISTS = 16, ALL = 31, CASES = OPEN | REPORT | CHECK | PROBE };
+
+static unsigned mask_of(const struct oc_command *command)
+{
+    unsigned bit = 1u << (command - oc_commands);
+    return bit < LISTS ? bit : LISTS;
+}
+
+/* ---- the options ---- */
+
+/* Index of `name` in a list of names, or -1. */
+static int index_of(const char *name, const char *const names[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name)) return i;
+    return -1;
+}
+
+static const char *const format_names[] = {[OC_FORMAT_TEXT] = "text", [OC_FORMAT_JSON] = "json"};
+static const char *const device_names[] = {
+    [OC_DEVICE_AUTO] = "auto", [OC_DEVICE_CUDA] = "cuda", [OC_DEVICE_HOST] = "host", [OC_DEVICE_DRY] = "dry"};
+
+const char *oc_device_name(enum oc_device device)
+{
+    return device_names[device];
+}
+
+static bool set_help(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->help = true;
+}
+
+static bool set_version(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->version = true;
+}
+
+static bool add_set(struct oc_args *args, const char *value)
+{
+    if (args->n_sets == OC_MAX_SETS) return false;
+    args->sets[args->n_sets++] = value;
+    return true;
+}
+
+static bool set_format(struct oc_args *args, const char *value)
+{
+    const int at = index_of(value, format_names, sizeof format_names / sizeof format_names[0]);
+    if (at >= 0) args->format = (enum oc_format)at;
+    return at >= 0;
+}
+
+static bool set_unit(struct oc_args *args, const char *value)
+{
+    return oc_unit_find(value, &args->unit);
+}
+
+static bool set_entries(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->entries = true;
+}
+
+static bool set_margin(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, true, &args->margin) && args->margin >= 0;
+}
+
+static bool set_device(struct oc_args *args, const char *value)
+{
+    const int at = index_of(value, device_names, sizeof device_names / sizeof device_names[0]);
+    if (at >= 0) args->device = (enum oc_device)at;
+    return at >= 0;
+}
+
+static bool set_json(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->json = true;
+}
+
+static bool set_full(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->full = true;
+}
+
+static bool set_steps(struct oc_args *args, const char *value)
+{
+    int64_t steps;
+    if (!oc_parse_integer(value, false, &steps) || steps < 2 || steps > OC_MAX_LOSSES) return false;
+    args->steps = (int)steps;
+    return true;
+}
+
+static bool set_limit(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, true, &args->limit) && args->limit > 0;
+}
+
+static bool set_parent(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, false, &args->parent) && args->parent > 0;
+}
+
+static bool set_plain(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->plain = true;
+}
+
+static bool set_no_live(struct oc_args *args, const char *value)
+{
+    (void)value;
+    return args->no_live = true;
+}
+
+static bool set_theme(struct oc_args *args, const char *value)
+{
+    args->theme = value;
+    return value[0] != '\0';
+}
+
+struct flag {
+    const char *name;
+    char letter;                                           /* "-h", or 0 */
+    const char *value;                                     /* what follows it, or NULL for a switch */
+    unsigned commands;                                     /* which take it */
+    bool (*read)(struct oc_args *args, const char *value); /* false: the value is not one it takes */
+    const char *help;                                      /* NULL: between our own processes, not shown */
+};
+
+static const struct flag flags[] = {
+    {"--set", 0, "KEY=VALUE", CASES, add_set, "set an option (see `oomcast options`); may repeat, the last wins"},
+    {"--units", 0, "gib|gb|bytes", OPEN | REPORT | CHECK | PROBE, set_unit,
+     "unit of what is printed; gib unless given"},
+    {"--format", 0, "text|json", REPORT, set_format, "text for people, json for programs"},
+    {"--entries", 0, NULL, REPORT, set_entries,
+     "with every ledger entry: what it is, when it lives, which rule says so"},
+    {"--margin", 0, "BYTES", CHECK, set_margin, "it fits only if so much is left: 2GiB, 500MB"},
+    {"--device", 0, "auto|cuda|host|dry", PROBE, set_device, "where it runs; dry only allocates, in no memory"},
+    {"--steps", 0, "N", PROBE, set_steps, "optimizer steps, 2 to 64; 4 unless given"},
+    {"--limit", 0, "BYTES", PROBE, set_limit, "memory that it may take; 256MiB unless given or --full"},
+    {"--full", 0, NULL, PROBE, set_full, "at full size, nothing cut; dry always is"},
+    {"--json", 0, NULL, PROBE, set_json, "one JSON object a line: progress, then the result"},
+    {"--ppid", 0, "PID", PROBE, set_parent, NULL},
+    {"--plain", 0, NULL, OPEN, set_plain, "the text report, even in a terminal"},
+    {"--theme", 0, "NAME", OPEN, set_theme, "colours of the screen (see `oomcast themes`)"},
+    {"--no-live", 0, NULL, OPEN, set_no_live, "run the probe only when asked to, with p"},
+    {"--help", 'h', NULL, ALL, set_help, "this text"},
+    {"--version", 'V', NULL, ALL, set_version, "the version"},
+};
+
+enum { FLAGS = sizeof flags / sizeof flags[0] };
+
+/* ---- reading ---- */
+
+/* The nearest option of this command, for a hint; NULL when none is near. `size` bytes of `name` count. */
+static const char *nearest_flag(const struct oc_command *command, const char *name)
+{
+    const char *nearest = NULL;
+    int best = 4;
+    for (int i = 0; i < FLAGS; i++) {
+        if (!flags[i].help || !(flags[i].commands & mask_of(command))) continue;
+        int distance = oc_name_distance(name, flags[i].name);
+        if (distance < best) best = distance, nearest = flags[i].name;
+    }
+    return nearest;
+}
+
+static bool unknown_flag(const struct oc_command *command, const char *name, struct oc_error *error)
+{
+    const char *of = command->name[0] ? " " : "", *nearest = nearest_flag(command, name);
+    for (int i = 0; i < FLAGS; i++) {
+        if (strcmp(flags[i].name, name) || !flags[i].help) continue; /* it exists, for another command */
+        oc_fail(error, OC_E_USAGE, "oomcast%s%s does not take %s", of, command->name, name);
+        return oc_hint(error, "`oomcast%s%s --help` lists what it takes", of, command->name);
+    }
+    oc_fail(error, OC_E_USAGE, "there is no option %.80s", name);
+    if (nearest) return oc_hint(error, "did you mean %s? `oomcast%s%s --help` lists all", nearest, of, command->name);
+    return oc_hint(error, "`oomcast%s%s --help` lists all; KEY=VALUE goes after --set", of, command->name);
+}
+
+/* Finds the option that an argument such as "--set", "--set=K=V" or "-h" names; `value` is what follows its '='. */
+static const struct flag *find_flag(const struct oc_command *command, const char *argument, const char **value,
+                                    struct oc_error *error)
+{
+    char name[80];
+    const char *equals = strchr(argument, '=');
+    size_t size = equals ? (size_t)(equals - argument) : strlen(argument);
+    snprintf(name, sizeof name, "%.*s", size < sizeof name ? (int)size : (int)sizeof name - 1, argument);
+    *value = equals ? equals + 1 : NULL;
+    for (int i = 0; i < FLAGS; i++) {
+        bool short_form = flags[i].letter && argument[1] == flags[i].letter && !argument[2];
+        if ((!strcmp(flags[i].name, name) || short_form) && (flags[i].commands & mask_of(command))) return &flags[i];
+    }
+    unknown_flag(command, name, error);
+    return NULL;
+}
+
+static bool add_word(struct oc_args *args, const char *word, struct oc_error *error)
+{
+    if (!args->command->words[0]) {
+        oc_fail(error, OC_E_USAGE, "oomcast %s takes no names, and '%.80s' is one", args->command->name, word);
+        return oc_hint(error, "`oomcast %s --help`", args->command->name);
+    }
+    if (args->n_words == OC_MAX_WORDS)
+        return oc_fail(error, OC_E_USAGE, "too many files: at most %d", (int)OC_MAX_WORDS);
+    args->words[args->n_words++] = word;
+    return true;
+}
+
+/* Whether the first word is a command that was mistyped rather than a file: near one, and no such file is there. */
+static const char *mistyped_command(const char *word)
+{
+    FILE *file = fopen(word, "rb");
+    if (file) {
+        fclose(file);
+        return NULL;
+    }
+    for (const struct oc_command *command = oc_commands + 1; command->name; command++)
+        if (oc_name_distance(word, command->name) <= 2) return command->name;
+    return NULL;
+}
+
+static bool read_flag(struct oc_args *args, int argc, char *const argv[], int *at, struct oc_error *error)
+{
+    const char *value;
+    const struct flag *flag = find_flag(args->command, argv[*at], &value, error);
+    if (!flag) return false;
+    if (!flag->value && value) return oc_fail(error, OC_E_USAGE, "%s takes no value", flag->name);
+    if (flag->value && !value) {
+        if (*at + 1 == argc) {
+            oc_fail(error, OC_E_USAGE, "%s needs a value", flag->name);
+            return oc_hint(error, "%s %s", flag->name, flag->value);
+        }
+        value = argv[++*at];
+    }
+    if (flag->read(args, value)) return true;
+    if (flag->read == add_set) return oc_fail(error, OC_E_USAGE, "too many --set: at most %d", (int)OC_MAX_SETS);
+    oc_fail(error, OC_E_USAGE, "%s does not take '%.80s'", flag->name, value);
+    return oc_hint(error, "%s %s: %s", flag->name, flag->value, flag->help ? flag->help : "a number");
+}
+
+/* Index of the first argument that is neither an option nor the value of one: where a command's name would stand. */
+static int first_word(int argc, char *const argv[])
+{
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] != '-' || !argv[i][1]) return i;
+        if (!strcmp(argv[i], "--")) break;
+        for (int j = 0; j < FLAGS; j++)
+            if (flags[j].value && !strcmp(flags[j].name, argv[i])) i++;
+    }
+    return argc;
+}
+
+/* Finds the command and where its name stands; argc when there is none, and the arguments are for the screen. */
+static bool find_command(struct oc_args *args, int argc, char *const argv[], int *at, struct oc_error *error)
+{
+    const int word = first_word(argc, argv);
+    *at = argc;
+    if (word == argc) return true;
+    for (const struct oc_command *command = oc_commands + 1; command->name; command++) {
+        if (strcmp(command->name, argv[word])) continue;
+        args->command = command;
+        *at = word;
+        return true;
+    }
+    const char *meant = mistyped_command(argv[word]);
+    if (!meant) return true;
+    oc_fail(error, OC_E_USAGE, "'%.80s' is neither a file nor a command", argv[word]);
+    return oc_hint(error, "did you mean `oomcast %s`?", meant);
+}
+
+bool oc_args_read(struct oc_args *args, int argc, char *const argv[], struct oc_error *error)
+{
+    int command;
+    *args = (struct oc_args){.command = oc_commands, .steps = 4};
+    if (!find_command(args, argc, argv, &command, error)) return false;
+    args->unit = args->command->unit;
+    bool options_ended = false;
+    for (int i = 0; i < argc; i++) {
+        if (i == command) continue;
+        if (!options_ended && !strcmp(argv[i], "--"))
+            options_ended = true;
+        else if (options_ended || argv[i][0] != '-' || !argv[i][1]) { /* "-" is standard input */
+            if (!add_word(args, argv[i], error)) return false;
+        } else if (!read_flag(args, argc, argv, &i, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- help ---- */
+
+static void put_flags(const struct oc_command *command, struct oc_buffer *out)
+{
+    for (int i = 0; i < FLAGS; i++) {
+        char name[48];
+        if (!flags[i].help || !(flags[i].commands & mask_of(command))) continue;
+        snprintf(name, sizeof name, "%s%s%s", flags[i].name, flags[i].value ? " " : "",
+                 flags[i].value ? flags[i].value : "");
+        oc_putf(out, "  %-27s ", name);
+        oc_put_wrapped(out, flags[i].help, 30, 30, 79);
+    }
+}
+
+void oc_put_help(const struct oc_command *command, struct oc_buffer *out)
+{
+    if (command->name[0]) {
+        oc_putf(out, "usage: oomcast %s%s%s [OPTION...]\n\n", command->name, command->words[0] ? " " : "",
+                command->words);
+        oc_putf(out, "%s.\n\n", command->help);
+        put_flags(command, out);
+        return;
+    }
+    oc_put(out, "oomcast shows how much GPU memory training a transformer takes, why, and whether it fits.\n\n"
+                "usage: oomcast [FILE...] [OPTION...]\n"
+                "       oomcast COMMAND [FILE...] [OPTION...]\n\n"
+                "A FILE is a launch script or a session, and - is standard input. Between files the earlier wins,\n"
+                "and --set wins over files. Without a FILE a built-in example opens.\n\n");
+    for (const struct oc_command *each = oc_commands; each->name; each++) {
+        oc_putf(out, "  %-8s %-10s ", each->name, each->words);
+        oc_put_wrapped(out, each->help, 22, 22, 79);
+    }
+    oc_put(out, "\n");
+    put_flags(command, out);
+    oc_put(out,
+           "\nEvery command has --help of its own. Exit status: 0 done or fits, 1 does not fit (check only), 2 bad\n"
+           "usage or input, 3 the probe failed, 70 a defect of oomcast.\n");
+}

@@ -1,0 +1,67 @@
+#include <string.h>
+
+#include "oomcast/alloc.h"
+
+#include "tui/report/alive.h"
+
+struct counter {
+    const struct oc_ledger *ledger;
+    uint32_t instances[OC_MAX_ENTRIES];
+    uint64_t allocated, peak;
+    long events,
+        peak_after; /* the peak is the instant after so many events: found in one walk, gone back to in another */
+    bool in_steady, to_peak;
+};
+
+/* What one instance adds to the allocated bytes. */
+static uint64_t block(const struct oc_entry *entry)
+{
+    return entry->pooled || entry->is_rounding ? entry->bytes : oc_alloc_round(entry->bytes);
+}
+
+static void note_peak(struct counter *counter)
+{
+    counter->peak = counter->allocated;
+    counter->peak_after = counter->events;
+}
+
+static bool count(const struct oc_event *event, void *user)
+{
+    struct counter *counter = user;
+    if (counter->to_peak && counter->events == counter->peak_after) return false;
+    const bool steady = event->place.iteration == OC_STEADY;
+    if (steady && !counter->in_steady) note_peak(counter); /* what the steady iteration starts with */
+    counter->in_steady = steady;
+
+    const uint64_t bytes = block(&counter->ledger->entries[event->entry]);
+    if (event->birth) {
+        counter->instances[event->entry]++;
+        counter->allocated += bytes;
+    } else {
+        counter->instances[event->entry]--;
+        counter->allocated -= bytes;
+    }
+    counter->events++;
+    if (steady && counter->allocated > counter->peak) note_peak(counter);
+    return true;
+}
+
+void oc_alive_at_peak(const struct oc_ledger *ledger, struct oc_alive *alive)
+{
+    struct counter counter = {.ledger = ledger};
+    oc_walk(ledger, OC_ITERATIONS, count, &counter);
+    if (counter.in_steady) {
+        counter = (struct counter){.ledger = ledger, .peak_after = counter.peak_after, .to_peak = true};
+        oc_walk(ledger, OC_ITERATIONS, count, &counter);
+    } /* else nothing happens in the steady iteration, and what the first one left is its peak */
+
+    memset(alive, 0, sizeof *alive);
+    for (int i = 0; i < ledger->n_entries; i++) {
+        const struct oc_entry *entry = &ledger->entries[i];
+        const uint64_t n = counter.instances[i];
+        alive->instances[i] = counter.instances[i];
+        alive->bytes[i] = n * entry->bytes;
+        alive->rounding += n * (block(entry) - entry->bytes);
+        alive->allocated += n * block(entry);
+    }
+}
