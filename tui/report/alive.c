@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "oomcast/alloc.h"
+#include "model/base/program.h"
 
 #include "tui/report/alive.h"
 
@@ -8,19 +8,14 @@ struct counter {
     const struct oc_ledger *ledger;
     uint32_t instances[OC_MAX_ENTRIES];
     uint64_t allocated, peak;
-    long events,
-        peak_after; /* the peak is the instant after so many events: found in one walk, gone back to in another */
+    long events;     /* so far */
+    long peak_after; /* so many of them: found in one walk, gone back to in another */
     bool in_steady, to_peak;
 };
 
-/* What one instance adds to the allocated bytes. */
-static uint64_t block(const struct oc_entry *entry)
-{
-    return entry->pooled || entry->is_rounding ? entry->bytes : oc_alloc_round(entry->bytes);
-}
-
 static void note_peak(struct counter *counter)
 {
+    if (counter->to_peak) return;
     counter->peak = counter->allocated;
     counter->peak_after = counter->events;
 }
@@ -33,13 +28,14 @@ static bool count(const struct oc_event *event, void *user)
     if (steady && !counter->in_steady) note_peak(counter); /* what the steady iteration starts with */
     counter->in_steady = steady;
 
-    const uint64_t bytes = block(&counter->ledger->entries[event->entry]);
+    const struct oc_entry *entry = &counter->ledger->entries[event->entry];
+    const uint64_t block = entry->bytes + oc_entry_rounding(entry);
     if (event->birth) {
         counter->instances[event->entry]++;
-        counter->allocated += bytes;
+        counter->allocated += block;
     } else {
         counter->instances[event->entry]--;
-        counter->allocated -= bytes;
+        counter->allocated -= block;
     }
     counter->events++;
     if (steady && counter->allocated > counter->peak) note_peak(counter);
@@ -61,7 +57,7 @@ void oc_alive_at_peak(const struct oc_ledger *ledger, struct oc_alive *alive)
         const uint64_t n = counter.instances[i];
         alive->instances[i] = counter.instances[i];
         alive->bytes[i] = n * entry->bytes;
-        alive->rounding += n * (block(entry) - entry->bytes);
-        alive->allocated += n * block(entry);
+        alive->rounding += n * oc_entry_rounding(entry);
     }
+    alive->allocated = counter.allocated;
 }

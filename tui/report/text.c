@@ -4,32 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/report/report.h"
+#include "tui/report/text.h"
 
-enum { WIDTH = 78, LABEL = 11 };
+enum { LABEL = 11 };
 
-/* "  Model      text", wrapped under itself. */
-static void put_field(struct oc_buffer *out, const char *label, const char *text)
+void oc_text_field(struct oc_buffer *out, const char *label, const char *text)
 {
     oc_putf(out, "  %-*s", LABEL, label);
-    oc_put_wrapped(out, text, 2 + LABEL, 2 + LABEL, WIDTH);
+    oc_put_wrapped(out, text, 2 + LABEL, 2 + LABEL, OC_TEXT_WIDTH);
 }
 
 static const char *value(const struct oc_config *config, enum oc_option_id id, char text[OC_NAME_MAX])
 {
     return oc_option_text(config, id, text, OC_NAME_MAX);
-}
-
-/* "15.01 to 16.09 GiB", or one figure when both ends are the same. */
-static const char *range_text(struct oc_range range, enum oc_unit unit, char *text, size_t size)
-{
-    char low[OC_BYTES_TEXT], high[OC_BYTES_TEXT];
-    oc_format_bytes(range.high, unit, high, sizeof high);
-    if (range.low == range.high)
-        snprintf(text, size, "%s", high);
-    else
-        snprintf(text, size, "%s to %s", oc_format_amount(range.low, unit, 0, low, sizeof low), high);
-    return text;
 }
 
 /* ---- what run this is ---- */
@@ -43,7 +30,7 @@ static void put_run(struct oc_buffer *out, const struct oc_plan *plan)
     if (plan->c.optimizer == OC_OPTIM_SGD)
         oc_put(&line, oc_plan_has_moment1(plan) ? " with momentum" : " without momentum");
     if (plan->has_shape) oc_putf(&line, ", recompute %s", value(&plan->c, OC_OPT_recompute, recompute));
-    if (line.data) put_field(out, "Run", line.data);
+    if (line.data) oc_text_field(out, "Run", line.data);
     out->failed |= line.failed;
     oc_buffer_free(&line);
 
@@ -60,7 +47,7 @@ static void put_run(struct oc_buffer *out, const struct oc_plan *plan)
         snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", types[i].what,
                  oc_dtype_name(types[i].dtype));
     }
-    put_field(out, "Types", text);
+    oc_text_field(out, "Types", text);
 }
 
 static void put_model(struct oc_buffer *out, const struct oc_answer *answer)
@@ -81,7 +68,7 @@ static void put_model(struct oc_buffer *out, const struct oc_answer *answer)
                  name, params, plan->c.model_layers, plan->c.model_hidden, plan->c.model_heads, plan->c.model_kv_heads,
                  plan->c.model_ffn, plan->c.model_vocab, padded, plan->c.model_tied ? "tied" : "untied");
     }
-    put_field(out, "Model", text);
+    oc_text_field(out, "Model", text);
 }
 
 static void put_parallel(struct oc_buffer *out, const struct oc_plan *plan)
@@ -103,173 +90,12 @@ static void put_parallel(struct oc_buffer *out, const struct oc_plan *plan)
         snprintf(text + used, sizeof text - used, "; %s shared by %" PRId64 " ranks", shared[c->parallel_zero & 3],
                  plan->shard);
     }
-    put_field(out, "Parallel", text);
+    oc_text_field(out, "Parallel", text);
     if (!plan->has_shape) return;
     snprintf(text, sizeof text,
              "%" PRId64 " x %" PRId64 " tokens a micro-batch, %" PRId64 " micro-batch%s a step and rank",
              c->batch_micro, c->batch_seq, plan->accum, plan->accum == 1 ? "" : "es");
-    put_field(out, "Batch", text);
-}
-
-/* ---- what a rank holds ---- */
-
-/* Stages that hold the same are told once. Returns the first stage that is the same as `i`. */
-static int first_like(const struct oc_answer *answer, int i)
-{
-    const struct oc_rank *rank = &answer->ranks[i];
-    for (int j = 0; j < i; j++) {
-        const struct oc_rank *other = &answer->ranks[j];
-        bool same = rank->params == other->params && rank->reserved == other->reserved &&
-                    rank->peak.allocated == other->peak.allocated &&
-                    rank->first_peak.allocated == other->first_peak.allocated;
-        for (int m = 0; m < OC_MOMENTS && same; m++)
-            same = !memcmp(rank->moments[OC_STEADY][m].classes, other->moments[OC_STEADY][m].classes,
-                           sizeof rank->peak.classes);
-        if (same) return j;
-    }
-    return i;
-}
-
-/* "Stage 0", "Stages 1-6", "Stages 1, 3, 5": all that are like stage `i`. */
-static void put_stage_names(struct oc_buffer *out, const struct oc_answer *answer, int i)
-{
-    int members = 0;
-    for (int j = i; j < answer->n_ranks; j++) members += first_like(answer, j) == i;
-    oc_put(out, members > 1 ? "Stages " : "Stage ");
-    const char *separator = "";
-    for (int j = i; j < answer->n_ranks; j++) {
-        if (first_like(answer, j) != i) continue;
-        int last = j;
-        while (last + 1 < answer->n_ranks && first_like(answer, last + 1) == i) last++;
-        oc_putf(out, last > j ? "%s%d-%d" : "%s%d", separator, j, last);
-        separator = ", ";
-        j = last;
-    }
-}
-
-/* The classes at the moments of a steady iteration and at its peak, and what that peak is per parameter. */
-static void put_table(struct oc_buffer *out, const struct oc_rank *rank, enum oc_unit unit)
-{
-    const bool narrow = unit != OC_UNIT_BYTES; /* exact bytes need columns so wide that only four fit */
-    const int width = narrow ? 10 : 16;
-    const struct {
-        const char *name;
-        const struct oc_instant *instant;
-        bool always;
-    } columns[] = {{"forward", &rank->moments[OC_STEADY][OC_M_FORWARD], true},
-                   {"backward", &rank->moments[OC_STEADY][OC_M_BACKWARD], true},
-                   {"step", &rank->moments[OC_STEADY][OC_M_STEP], true},
-                   {"idle", &rank->moments[OC_STEADY][OC_M_IDLE], false},
-                   {"peak", &rank->peak, true}};
-    enum { COLUMNS = sizeof columns / sizeof columns[0] };
-
-    char text[OC_BYTES_TEXT];
-    oc_putf(out, "  allocated, %-4s", oc_unit_name(unit));
-    for (int i = 0; i < COLUMNS; i++)
-        if (columns[i].always || narrow) oc_putf(out, "%*s", i ? width : width - 2, columns[i].name);
-    oc_put(out, narrow ? "   B/param\n" : "\n");
-    for (int class = 0; class <= OC_CLASSES; class ++) {
-        const bool sum = class == OC_CLASSES;
-        if (sum)
-            oc_putf(out, "  %-13s", "= all");
-        else
-            oc_putf(out, "  %c %-11s", oc_class_letter((enum oc_class) class), oc_class_name((enum oc_class) class));
-        for (int i = 0; i < COLUMNS; i++) {
-            const struct oc_instant *instant = columns[i].instant;
-            if (!columns[i].always && !narrow) continue;
-            uint64_t bytes = sum ? instant->allocated : instant->classes[class];
-            oc_putf(out, "%*s", width,
-                    instant->exists ? oc_format_amount(bytes, unit, width - 1, text, sizeof text) : "-");
-        }
-        uint64_t at_peak = sum ? rank->peak.allocated : rank->peak.classes[class];
-        if (narrow && rank->params) oc_putf(out, "%10.2f", (double)at_peak / (double)rank->params);
-        oc_put(out, "\n");
-    }
-}
-
-/* Peak, first iteration, reserved, device: each names its counter and how it is known. */
-static void put_totals(struct oc_buffer *out, const struct oc_plan *plan, const struct oc_rank *rank, enum oc_unit unit)
-{
-    char bytes[OC_BYTES_TEXT], other[OC_BYTES_TEXT], where[96], line[320], context[72], nccl[72];
-    oc_place_text(&rank->peak.place, where, sizeof where);
-    snprintf(line, sizeof line, "%s allocated (%s), in %s%s%s",
-             oc_format_bytes(rank->peak.allocated, unit, bytes, sizeof bytes), oc_evidence_name(rank->allocated_by),
-             oc_moment_name(rank->peak.place.moment), where[0] ? ": " : "", where);
-    put_field(out, "Peak", line);
-
-    const uint64_t first = rank->first_peak.allocated, steady = rank->peak.allocated;
-    const char *moment = oc_moment_name(rank->first_peak.place.moment);
-    oc_format_bytes(first, unit, bytes, sizeof bytes);
-    if (!rank->first_peak.exists)
-        line[0] = '\0';
-    else if (first == steady)
-        snprintf(line, sizeof line, "the same %s allocated at the first iteration's peak, in %s", bytes, moment);
-    else
-        snprintf(line, sizeof line, "%s allocated at the first iteration's peak, in %s: %s %s than later ones", bytes,
-                 moment, oc_format_bytes(first < steady ? steady - first : first - steady, unit, other, sizeof other),
-                 first < steady ? "less" : "more");
-    if (line[0]) put_field(out, "First", line);
-
-    if (rank->reserved) {
-        snprintf(line, sizeof line, "%s in the allocator's segments (%s)",
-                 oc_format_bytes(rank->reserved, unit, bytes, sizeof bytes), oc_evidence_name(rank->reserved_by));
-        put_field(out, "Reserved", line);
-    }
-    char device[72];
-    snprintf(line, sizeof line, "%s, what nvidia-smi shows: %s + CUDA context %s + NCCL %s",
-             range_text(oc_device(plan, rank), unit, device, sizeof device), rank->reserved ? "reserved" : "allocated",
-             range_text(plan->context, unit, context, sizeof context), range_text(plan->nccl, unit, nccl, sizeof nccl));
-    put_field(out, "Device", line);
-}
-
-static void put_stage(struct oc_buffer *out, const struct oc_report *report, int i)
-{
-    const struct oc_rank *rank = &report->answer->ranks[i];
-    char params[OC_BYTES_TEXT];
-    oc_put(out, "\n");
-    put_stage_names(out, report->answer, i);
-    oc_putf(out, ": %s parameters on each of %" PRId64 " %s%s\n\n",
-            oc_format_count(rank->params, params, sizeof params), rank->ranks, rank->ranks == 1 ? "rank" : "ranks",
-            i == report->answer->verdict.worst_stage ? ", the fullest" : "");
-    put_table(out, rank, report->unit);
-    oc_put(out, "\n");
-    put_totals(out, &report->answer->plan, rank, report->unit);
-}
-
-/* One line per distinct stage, for pipelines. */
-static void put_overview(struct oc_buffer *out, const struct oc_report *report)
-{
-    const struct oc_answer *answer = report->answer;
-    const int width = report->unit == OC_UNIT_BYTES ? 19 : 11;
-    oc_putf(out, "\n  %-22s%*s%*s  in\n", "peak of each stage", width, "allocated", width, "reserved");
-    for (int i = 0; i < answer->n_ranks; i++) {
-        if (first_like(answer, i) != i) continue;
-        const struct oc_rank *rank = &answer->ranks[i];
-        struct oc_buffer names = {0};
-        char allocated[OC_BYTES_TEXT], reserved[OC_BYTES_TEXT];
-        put_stage_names(&names, answer, i);
-        oc_putf(out, "  %-22s%*s%*s  %s%s\n", names.data ? names.data : "", width,
-                oc_format_bytes(rank->peak.allocated, report->unit, allocated, sizeof allocated), width,
-                rank->reserved ? oc_format_bytes(rank->reserved, report->unit, reserved, sizeof reserved) : "-",
-                oc_moment_name(rank->peak.place.moment), i == answer->verdict.worst_stage ? ", the fullest" : "");
-        out->failed |= names.failed;
-        oc_buffer_free(&names);
-    }
-}
-
-/* All distinct stages when they are few, else the fullest one. */
-static void put_stages(struct oc_buffer *out, const struct oc_report *report)
-{
-    enum { FEW = 3 };
-    const struct oc_answer *answer = report->answer;
-    int distinct = 0;
-    for (int i = 0; i < answer->n_ranks; i++) distinct += first_like(answer, i) == i;
-    if (distinct > 1) put_overview(out, report);
-    for (int i = 0; i < answer->n_ranks; i++) {
-        bool told =
-            distinct <= FEW ? first_like(answer, i) == i : first_like(answer, (int)answer->verdict.worst_stage) == i;
-        if (told) put_stage(out, report, i);
-    }
+    oc_text_field(out, "Batch", text);
 }
 
 /* ---- what follows from it ---- */
@@ -299,7 +125,7 @@ static void put_verdict(struct oc_buffer *out, const struct oc_report *report)
     struct oc_buffer line = {0};
     oc_verdict_text(report->answer, report->unit, &line);
     oc_put(out, "\n");
-    if (line.data) oc_put_wrapped(out, line.data, 0, 0, WIDTH);
+    if (line.data) oc_put_wrapped(out, line.data, 0, 0, OC_TEXT_WIDTH);
     out->failed |= line.failed;
     oc_buffer_free(&line);
 }
@@ -307,7 +133,7 @@ static void put_verdict(struct oc_buffer *out, const struct oc_report *report)
 static void put_item(struct oc_buffer *out, const char *text)
 {
     oc_put(out, "  ");
-    oc_put_wrapped(out, text, 2, 4, WIDTH);
+    oc_put_wrapped(out, text, 2, 4, OC_TEXT_WIDTH);
 }
 
 static void put_reason(struct oc_buffer *out, const struct oc_reason *reason)
@@ -372,7 +198,7 @@ void oc_report_text(const struct oc_report *report, struct oc_buffer *out)
     put_run(out, &report->answer->plan);
     put_model(out, report->answer);
     put_parallel(out, &report->answer->plan);
-    put_stages(out, report);
+    oc_text_stages(out, report);
     put_verdict(out, report);
     put_reason(out, report->reason);
     put_notes(out, report, OC_NOTE_ASSUMED, "Assumed, because the input leaves it open (say otherwise with --set)");
