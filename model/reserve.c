@@ -1,0 +1,117 @@
+/* oc_reserve(): replays a ledger's births and deaths through the caching allocator. */
+#include "oomcast/model.h"
+
+#include <string.h>
+
+#include "model/base/program.h"
+
+/* Optimizer states are born in the first step, so that the second iteration meets a cache of another shape; from the
+ * third on segments hardly move any more. */
+enum { ITERATIONS = 3 };
+
+/* Handles of live blocks at most, for every entry of the ledger together: 256 MiB of them. */
+static const size_t MOST_HANDLES = (size_t)1 << 26;
+
+/* How an entry becomes blocks. */
+struct holder {
+    uint64_t bytes; /* of one block; 0: none of its own (rounding, or a view of the block of an entry before it) */
+    size_t first;   /* where the handles of its instances begin, in the allocator's notes */
+    bool shared;    /* all instances lie in one block; outside slots they are born and die together */
+};
+
+struct replay {
+    struct oc_alloc *alloc;
+    uint32_t *handles; /* by holder.first + instance; 0 = no block */
+    struct holder holders[OC_MAX_ENTRIES];
+    bool failed;
+};
+
+static bool same_tick(struct oc_tick a, struct oc_tick b)
+{
+    return a.phase == b.phase && a.part == b.part && a.sub == b.sub;
+}
+
+/* Whether a pooled entry lies in the block that began with the pooled entry `leader`: they live together and are of one
+ * class. Padding, which is a buffer, belongs to what it pads. */
+static bool shares_block(const struct oc_entry *leader, const struct oc_entry *entry)
+{
+    if (!same_tick(leader->birth, entry->birth) || !same_tick(leader->death, entry->death)) return false;
+    if (leader->birth.part != OC_PART_NONE && (leader->kind != entry->kind || leader->when != entry->when))
+        return false;
+    return leader->class == entry->class || entry->class == OC_BUFFERS;
+}
+
+/* Bytes that the block of a pooled entry holds of it: outside slots all of its instances, else one. */
+static uint64_t pooled_bytes(const struct oc_entry *entry, bool is_static)
+{
+    return is_static ? oc_mul(entry->bytes, entry->count) : entry->bytes;
+}
+
+/* Decides which entries get blocks, of what size. A run of pooled entries is one block, held by the first of them. */
+static void fill_holders(const struct oc_ledger *ledger, struct holder *holders)
+{
+    const struct oc_entry *leader = NULL; /* of the run of pooled entries that we are in */
+    struct holder *block = NULL;
+    for (int i = 0; i < ledger->n_entries; i++) {
+        const struct oc_entry *entry = &ledger->entries[i];
+        holders[i] = (struct holder){0};
+        if (entry->is_rounding || !entry->pooled) {
+            leader = NULL;
+            if (!entry->is_rounding) holders[i].bytes = entry->bytes;
+            continue;
+        }
+        bool is_static = oc_entry_life(entry) == OC_LIFE_STATIC;
+        if (!leader || !shares_block(leader, entry)) {
+            leader = entry;
+            block = &holders[i];
+            block->shared = is_static;
+        }
+        block->bytes = oc_add(block->bytes, pooled_bytes(entry, is_static));
+    }
+}
+
+/* Gives every holder room for the handles of its instances. False when that is more than there may be. */
+static bool make_room(const struct oc_ledger *ledger, struct replay *replay)
+{
+    size_t total = 0, most = (size_t)oc_walk_instances(ledger);
+    for (int i = 0; i < ledger->n_entries; i++) {
+        struct holder *holder = &replay->holders[i];
+        bool is_static = oc_entry_life(&ledger->entries[i]) == OC_LIFE_STATIC;
+        holder->first = total;
+        if (holder->bytes) total += holder->shared ? 1 : is_static ? ledger->entries[i].count : most;
+        if (total > MOST_HANDLES) return false;
+    }
+    replay->handles = oc_alloc_notes(replay->alloc, total);
+    if (replay->handles) memset(replay->handles, 0, total * sizeof *replay->handles);
+    return replay->handles || !total;
+}
+
+static bool replay_event(const struct oc_event *event, void *user)
+{
+    struct replay *replay = user;
+    struct holder *holder = &replay->holders[event->entry];
+    if (!holder->bytes || (holder->shared && event->instance)) return true;
+    uint32_t *handle = &replay->handles[holder->first + (size_t)event->instance];
+    if (event->birth) {
+        replay->failed = !oc_alloc_get(replay->alloc, holder->bytes, handle);
+    } else {
+        oc_alloc_put(replay->alloc, *handle);
+        *handle = 0;
+    }
+    return !replay->failed;
+}
+
+bool oc_reserve(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,
+                struct oc_rank *rank)
+{
+    struct replay replay = {.alloc = alloc};
+    oc_alloc_set_expandable(alloc, plan->c.allocator_expandable_segments);
+    fill_holders(ledger, replay.holders);
+    rank->reserved = 0;
+    if (!make_room(ledger, &replay)) return false;
+    oc_walk(ledger, ITERATIONS, replay_event, &replay);
+    if (replay.failed) return false;
+    rank->reserved = oc_alloc_stats(alloc)->reserved_peak;
+    rank->reserved_by = OC_SIMULATED;
+    return true;
+}
