@@ -271,12 +271,14 @@ static void what_cannot_be_replayed(void **state)
     assert_false(oc_reserve(&plan, &ledger, alloc, &rank));
     assert_true(rank.reserved == 0);
     assert_int_equal(rank.reserved_by, OC_MODELLED);
-    /* Sums of views do not wrap. */
-    begin(1, 1);
-    for (int i = 0; i < 2; i++)
-        add((struct oc_entry){
-            .bytes = UINT64_C(1) << 62, .count = 4, .pooled = true, .birth = AT(INIT), .death = AT(END)});
-    assert_false(oc_reserve(&plan, &ledger, alloc, &rank));
+    /* Sums of views do not wrap: 4 x 2^62 and 2 x 2 x 2^62 are both 2^64. */
+    for (uint32_t count = 4; count >= 2; count /= 2) {
+        begin(1, 1);
+        for (uint32_t i = 0; i < 4 / count; i++)
+            add((struct oc_entry){
+                .bytes = UINT64_C(1) << 62, .count = count, .pooled = true, .birth = AT(INIT), .death = AT(END)});
+        assert_false(oc_reserve(&plan, &ledger, alloc, &rank));
+    }
     /* More instances than there may be handles. */
     begin(1, 1);
     add((struct oc_entry){.bytes = 1, .count = UINT32_MAX, .birth = AT(INIT), .death = AT(END)});
