@@ -1,0 +1,204 @@
+/* One micro-batch: ids, embedding, layers, head, loss, and backward through all of it. */
+#include <stdlib.h>
+
+#include "probes/train.h"
+
+static const float ROPE_BASE = 10000.0f;
+enum { TOKENS_IN_USE = 61 }; /* a small alphabet, so that a few steps can learn what follows what */
+
+/* ---- Inputs ---- */
+
+/* Sequences in which each token fixes the next one: x -> 5 x + 17 modulo the alphabet. Each sample begins elsewhere. */
+static void write_data(struct oc_train *train)
+{
+    if (train->backend->device == OC_DEVICE_DRY || oc_train_stopped(train)) return;
+    const int64_t alphabet = train->vocab < TOKENS_IN_USE ? train->vocab : TOKENS_IN_USE;
+    int64_t *ids = malloc(2 * (size_t)train->tokens * sizeof *ids);
+    if (!ids) {
+        train->books->out_of_memory = true;
+        return;
+    }
+    int64_t *labels = ids + train->tokens;
+    for (int64_t sample = 0; sample < train->samples; sample++) {
+        int64_t token = (7 * sample + 11 * train->micro_batch + 3) % alphabet;
+        for (int64_t i = sample * train->seq; i < (sample + 1) * train->seq; i++) {
+            ids[i] = token;
+            token = (5 * token + 17) % alphabet;
+            labels[i] = token;
+        }
+    }
+    const size_t bytes = (size_t)train->tokens * sizeof *ids;
+    train->backend->write(train->backend, train->ids->array.data, ids, bytes);
+    train->backend->write(train->backend, train->labels->array.data, labels, bytes);
+    free(ids);
+}
+
+/* Every layer's graph keeps them: they go when the last layer has run backward. */
+static void make_rope_tables(struct oc_train *train)
+{
+    train->cosine = oc_activation(train, "rope", "cos", train->r, train->seq, train->head_dim);
+    train->sine = oc_activation(train, "rope", "sin", train->r, train->seq, train->head_dim);
+    struct oc_op_rope_table args = {.n = (int64_t)train->cosine->elements,
+                                    .cosine = train->cosine->array,
+                                    .sine = train->sine->array,
+                                    .head_dim = train->head_dim,
+                                    .base = ROPE_BASE};
+    oc_launch(train, OC_OP_rope_table, &args);
+    struct oc_tensor *cosine = train->cosine, *sine = train->sine;
+    oc_tensor_save(train->books, train->cosine);
+    oc_tensor_save(train->books, train->sine);
+    oc_let_go(train, &cosine);
+    oc_let_go(train, &sine);
+}
+
+static void make_mask(struct oc_train *train)
+{
+    train->mask = oc_activation(train, "attention_mask", "mask", train->r, train->tokens, train->seq);
+    struct oc_op_mask args = {.n = (int64_t)train->mask->elements, .mask = train->mask->array, .seq = train->seq};
+    oc_launch(train, OC_OP_mask_make, &args);
+}
+
+/* [1] */
+static struct oc_tensor *embed(struct oc_train *train)
+{
+    oc_train_at(train, OC_PH_FORWARD, OC_PART_EMBED, -1);
+    train->ids = oc_tensor_new(train->books, OC_BUFFERS, "batch", "ids", OC_INT64, (uint64_t)train->tokens);
+    train->labels = oc_tensor_new(train->books, OC_BUFFERS, "batch", "labels", OC_INT64, (uint64_t)train->tokens);
+    write_data(train);
+    struct oc_tensor *x = oc_activation(train, "embedding", "out", train->r, train->tokens, train->hidden);
+    struct oc_op_embedding args = {.n = train->tokens,
+                                   .ids = train->ids->array,
+                                   .table = oc_train_embedding(train)->weight->array,
+                                   .y = x->array,
+                                   .width = train->hidden,
+                                   .tokens = train->tokens};
+    oc_launch(train, OC_OP_embedding, &args);
+    make_rope_tables(train);
+    if (train->eager) make_mask(train);
+    return x;
+}
+
+/* ---- Forward ---- */
+
+/* [2] */
+static struct oc_tensor *layers_forward(struct oc_train *train, struct oc_tensor *x)
+{
+    for (int l = 0; l < train->layers && !oc_train_stopped(train); l++) {
+        oc_train_at(train, OC_PH_FORWARD, OC_PART_LAYER, l);
+        train->grad_mode = !train->recompute;
+        if (train->recompute) train->saved[l].input = oc_tensor_save(train->books, x);
+        struct oc_tensor *y = oc_layer_forward(train, l, x);
+        oc_let_go(train, &x);
+        x = y;
+    }
+    train->grad_mode = true;
+    return x;
+}
+
+/* [3]: logits; *n is the final norm's output. */
+static struct oc_tensor *head_forward(struct oc_train *train, struct oc_tensor *x, struct oc_tensor **n)
+{
+    oc_train_at(train, OC_PH_FORWARD, OC_PART_HEAD, -1);
+    *n = oc_norm(train, oc_train_final_norm(train), x, &train->final_norm);
+    oc_let_go(train, &x);
+    if (!train->recompute) oc_let_go(train, &train->mask);
+    return oc_linear(train, oc_train_head(train), *n, &train->head);
+}
+
+/* [4]: leaves the log-softmax for backward. */
+static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struct oc_tensor *n)
+{
+    oc_train_at(train, OC_PH_LOSS, OC_PART_HEAD, -1);
+    struct oc_tensor *in =
+        train->loss_in_fp32 ? oc_cast(train, "loss", "logits32", OC_FP32, logits) : oc_tensor_hold(logits);
+    struct oc_tensor *lp =
+        oc_activation(train, "loss", "log_softmax", (enum oc_dtype)in->array.dtype, train->tokens, train->vocab);
+    struct oc_op_softmax softmax = {.n = train->tokens, .x = in->array, .y = lp->array, .width = train->vocab};
+    oc_launch(train, OC_OP_log_softmax, &softmax);
+    struct oc_op_nll nll = {.n = 1,
+                            .lp = lp->array,
+                            .labels = train->labels->array,
+                            .mean = train->backend->loss,
+                            .tokens = train->tokens,
+                            .width = train->vocab};
+    oc_launch(train, OC_OP_nll, &nll);
+    double loss = 0;
+    train->backend->read(train->backend, &loss, train->backend->loss, sizeof loss);
+    train->loss += loss / train->micro_batches;
+    train->lp = oc_save(train, lp);
+    oc_let_go(train, &lp);
+    oc_let_go(train, &in);
+    oc_let_go(train, &logits);
+    oc_let_go(train, &n);
+    oc_end_autocast(train);
+}
+
+/* ---- Backward ---- */
+
+/* [5]: the gradient of the last layer's output. */
+static struct oc_tensor *head_backward(struct oc_train *train)
+{
+    oc_train_at(train, OC_PH_BACKWARD, OC_PART_HEAD, -1);
+    const enum oc_dtype type = (enum oc_dtype)train->lp->array.dtype;
+    struct oc_tensor *dlp = oc_activation(train, "loss", "grad.log_softmax", type, train->tokens, train->vocab);
+    struct oc_op_nll nll = {.n = train->tokens,
+                            .labels = train->labels->array,
+                            .dlp = dlp->array,
+                            .tokens = train->tokens,
+                            .width = train->vocab,
+                            .scale = train->loss_scale / (float)train->micro_batches};
+    oc_launch(train, OC_OP_nll_backward, &nll);
+    struct oc_tensor *dl = oc_activation(train, "loss", "grad.logits", type, train->tokens, train->vocab);
+    struct oc_op_softmax softmax = {
+        .n = train->tokens, .y = train->lp->array, .dy = dlp->array, .dx = dl->array, .width = train->vocab};
+    oc_launch(train, OC_OP_log_softmax_backward, &softmax);
+    oc_let_go(train, &train->lp);
+    oc_let_go(train, &dlp);
+    if (train->loss_in_fp32) {
+        struct oc_tensor *wide = dl;
+        dl = oc_cast(train, "loss", "grad.logits_cast", train->e, wide);
+        oc_let_go(train, &wide);
+    }
+    struct oc_tensor *dn = oc_linear_backward(train, oc_train_head(train), &train->head, &dl);
+    return oc_norm_backward(train, oc_train_final_norm(train), &train->final_norm, &dn);
+}
+
+/* [6], its end */
+static void embedding_backward(struct oc_train *train, struct oc_tensor *d)
+{
+    struct oc_param *param = oc_train_embedding(train);
+    oc_train_at(train, OC_PH_BACKWARD, OC_PART_EMBED, -1);
+    struct oc_tensor *dw =
+        oc_tensor_new(train->books, OC_GRADIENTS, param->block, "grad", train->w, param->weight->elements);
+    if (!oc_train_stopped(train)) train->backend->fill(train->backend, dw->array.data, 0, (size_t)dw->bytes);
+    struct oc_op_embedding args = {.n = train->hidden,
+                                   .ids = train->ids->array,
+                                   .table = dw->array,
+                                   .y = d->array,
+                                   .width = train->hidden,
+                                   .tokens = train->tokens};
+    oc_launch(train, OC_OP_embedding_backward, &args);
+    oc_let_go(train, &d);
+    oc_accumulate(train, param, &dw);
+}
+
+void oc_micro_batch(struct oc_train *train)
+{
+    struct oc_tensor *x = embed(train), *n = NULL;
+    x = layers_forward(train, x);
+    if (oc_train_stopped(train)) return;
+    struct oc_tensor *logits = head_forward(train, x, &n);
+    loss_forward(train, logits, n);
+    if (oc_train_stopped(train)) return;
+    if (train->options->drop) oc_books_drop(train->books, train->options->drop);
+
+    struct oc_tensor *d = head_backward(train);
+    for (int l = train->layers - 1; l >= 0 && !oc_train_stopped(train); l--) d = oc_layer_backward(train, l, d);
+    if (oc_train_stopped(train)) return;
+    oc_let_go(train, &train->mask);
+    oc_let_go(train, &train->cosine);
+    oc_let_go(train, &train->sine);
+    embedding_backward(train, d);
+    oc_let_go(train, &train->ids);
+    oc_let_go(train, &train->labels);
+}

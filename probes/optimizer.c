@@ -1,0 +1,220 @@
+/* "Step and after" of docs/step-pytorch.md: fp32 gradients for the master copies, optimizer states, the update,
+ * zero_grad. */
+#include <math.h>
+
+#include "probes/train.h"
+
+/* What makes a small model learn in 20 steps; nothing about memory depends on them. */
+static const float SGD_RATE = 0.5f, MOMENTUM_RATE = 0.1f, ADAM_RATE = 0.01f;
+static const float BETA1 = 0.9f, BETA2 = 0.999f, DECAY = 0.01f;
+static const float EPSILON = 1e-8f, FP16_EPSILON = 1e-4f; /* 1e-8 is zero in fp16 */
+
+/* What the optimizer updates: the master copies where there are some. */
+static struct oc_tensor *updated(const struct oc_param *param)
+{
+    return param->master ? param->master : param->weight;
+}
+static struct oc_tensor *gradient(const struct oc_param *param)
+{
+    return param->step_grad ? param->step_grad : param->grad;
+}
+
+/* ---- States ---- */
+
+static struct oc_tensor *state(struct oc_train *train, const struct oc_param *param, const char *name,
+                               enum oc_dtype dtype)
+{
+    struct oc_tensor *tensor =
+        oc_tensor_new(train->books, OC_OPTIMIZER, param->block, name, dtype, param->weight->elements);
+    oc_launch(train, OC_OP_init, &(struct oc_op_init){.n = (int64_t)tensor->elements, .x = tensor->array});
+    return tensor;
+}
+
+void oc_optimizer_states(struct oc_train *train)
+{
+    const struct oc_plan *plan = train->plan;
+    const bool adam = oc_plan_has_moment2(plan);
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->params[i];
+        if (!oc_plan_has_moment1(plan) || param->moment1) continue;
+        param->moment1 = state(train, param, adam ? "exp_avg" : "momentum", plan->dt.moment1);
+        if (!adam) continue;
+        param->moment2 = state(train, param, "exp_avg_sq", plan->dt.moment2);
+        if (plan->c.optimizer_impl == OC_IMPL_FUSED)
+            param->count = oc_tensor_new(train->books, OC_OPTIMIZER, param->block, "step", OC_FP32, 1);
+    }
+}
+
+static void make_step_grads(struct oc_train *train)
+{
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->params[i];
+        param->step_grad = oc_tensor_new(train->books, OC_GRADIENTS, param->block, "step_grad", train->plan->dt.master,
+                                         param->weight->elements);
+        oc_blend(train, param->grad, 1.0f, NULL, 0.0f, param->step_grad);
+    }
+}
+
+/* ---- SGD ---- */
+
+static void sgd(struct oc_train *train)
+{
+    const float momentum = (float)train->plan->c.optimizer_momentum;
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->params[i];
+        struct oc_op_sgd args = {.n = (int64_t)param->weight->elements,
+                                 .w = updated(param)->array,
+                                 .g = gradient(param)->array,
+                                 .rate = param->moment1 ? MOMENTUM_RATE : SGD_RATE,
+                                 .momentum = momentum,
+                                 .unscale = 1.0f / train->loss_scale,
+                                 .first = train->step == 0};
+        if (param->moment1) args.state = param->moment1->array;
+        oc_launch(train, OC_OP_sgd, &args);
+    }
+}
+
+/* ---- Adam: m and v, then w -= rate m / (sqrt(v) + epsilon), each corrected for its start at zero ---- */
+
+static struct oc_op_adam adam_args(const struct oc_train *train, const struct oc_param *param)
+{
+    const float steps = (float)(train->step + 1);
+    return (struct oc_op_adam){.n = (int64_t)param->weight->elements,
+                               .w = updated(param)->array,
+                               .g = gradient(param)->array,
+                               .m = param->moment1->array,
+                               .v = param->moment2->array,
+                               .rate = ADAM_RATE,
+                               .decay = train->plan->c.optimizer == OC_OPTIM_ADAMW ? DECAY : 0.0f,
+                               .beta1 = BETA1,
+                               .beta2 = BETA2,
+                               .epsilon = train->plan->dt.moment2 == OC_FP16 ? FP16_EPSILON : EPSILON,
+                               .unscale = 1.0f / train->loss_scale,
+                               .root = 1.0f / sqrtf(1.0f - powf(BETA2, steps)),
+                               .correct = 1.0f / (1.0f - powf(BETA1, steps))};
+}
+
+static void adam_fused(struct oc_train *train, struct oc_param *param)
+{
+    struct oc_op_adam args = adam_args(train, param);
+    oc_launch(train, OC_OP_adam_fused, &args);
+    oc_launch(train, OC_OP_init,
+              &(struct oc_op_init){.n = 1, .x = param->count->array, .mean = (float)(train->step + 1)});
+}
+
+static struct oc_tensor *scratch(struct oc_train *train, const struct oc_param *param, const char *name)
+{
+    return oc_tensor_new(train->books, OC_BUFFERS, param->block, name, train->plan->dt.moment2,
+                         param->weight->elements);
+}
+
+/* y = sqrt(v), not yet corrected. */
+static void square_root(struct oc_train *train, const struct oc_param *param, const struct oc_tensor *y)
+{
+    struct oc_op_root args = {.n = (int64_t)y->elements, .x = param->moment2->array, .y = y->array};
+    oc_launch(train, OC_OP_root, &args);
+}
+
+/* y = sqrt(v) / sqrt(1 - beta2^step) + epsilon. */
+static void denominator(struct oc_train *train, const struct oc_op_adam *adam, const struct oc_tensor *root,
+                        const struct oc_tensor *y)
+{
+    struct oc_op_blend args = {
+        .n = (int64_t)y->elements, .a = root->array, .y = y->array, .alpha = adam->root, .constant = adam->epsilon};
+    oc_launch(train, OC_OP_blend, &args);
+}
+
+/* One tensor at a time, each with scratch of its own. */
+static void adam_loop(struct oc_train *train, struct oc_param *param)
+{
+    struct oc_op_adam args = adam_args(train, param);
+    oc_launch(train, OC_OP_adam_moments, &args);
+    struct oc_tensor *root = scratch(train, param, "sqrt");
+    square_root(train, param, root);
+    struct oc_tensor *div = scratch(train, param, "div");
+    denominator(train, &args, root, div);
+    args.denominator = div->array;
+    oc_launch(train, OC_OP_adam_update, &args);
+    oc_let_go(train, &root);
+    oc_let_go(train, &div);
+}
+
+/* Lists of tensors: the square roots of all of them exist at once. */
+static void adam_foreach(struct oc_train *train)
+{
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->params[i];
+        struct oc_op_adam args = adam_args(train, param);
+        oc_launch(train, OC_OP_adam_moments, &args);
+        param->scratch = scratch(train, param, "sqrt");
+        square_root(train, param, param->scratch);
+    }
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->params[i];
+        struct oc_op_adam args = adam_args(train, param);
+        denominator(train, &args, param->scratch, param->scratch);
+        args.denominator = param->scratch->array;
+        oc_launch(train, OC_OP_adam_update, &args);
+    }
+    for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].scratch);
+}
+
+static void adam(struct oc_train *train)
+{
+    const int64_t impl = train->plan->c.optimizer_impl;
+    if (impl == OC_IMPL_FOREACH) {
+        adam_foreach(train);
+        return;
+    }
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++)
+        (impl == OC_IMPL_FUSED ? adam_fused : adam_loop)(train, &train->params[i]);
+}
+
+/* ---- The step and what follows it ---- */
+
+static void weights_from_masters(struct oc_train *train)
+{
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++)
+        oc_blend(train, train->params[i].master, 1.0f, NULL, 0.0f, train->params[i].weight);
+}
+
+static void zero_grad(struct oc_train *train)
+{
+    for (int i = 0; i < train->n_params; i++) {
+        struct oc_param *param = &train->params[i];
+        oc_let_go(train, &param->step_grad);
+        if (train->plan->c.run_zero_grad_to_none)
+            oc_let_go(train, &param->grad);
+        else if (!oc_train_stopped(train))
+            train->backend->fill(train->backend, param->grad->array.data, 0, (size_t)param->grad->bytes);
+    }
+}
+
+void oc_optimizer_step(struct oc_train *train)
+{
+    const bool masters = train->plan->dt.master != OC_NONE;
+    oc_train_at(train, OC_PH_STEP, OC_PART_NONE, -1);
+    if (masters) make_step_grads(train);
+    oc_optimizer_states(train);
+    if (oc_train_stopped(train)) return;
+    if (oc_plan_has_moment2(train->plan))
+        adam(train);
+    else
+        sgd(train);
+    if (masters) weights_from_masters(train);
+
+    oc_train_at(train, OC_PH_AFTER_STEP, OC_PART_NONE, -1);
+    zero_grad(train);
+    oc_train_at(train, OC_PH_IDLE, OC_PART_NONE, -1);
+}
+
+void oc_train_step(struct oc_train *train)
+{
+    train->loss = 0;
+    train->books->recording = train->step < OC_ITERATIONS;
+    for (train->micro_batch = 0; train->micro_batch < train->micro_batches; train->micro_batch++) {
+        oc_micro_batch(train);
+        if (oc_train_stopped(train)) return;
+    }
+    oc_optimizer_step(train);
+}

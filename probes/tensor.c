@@ -1,0 +1,232 @@
+#include "probes/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POISON = 0xA5 };
+
+bool oc_books_open(struct oc_books *books, struct oc_probe_backend *backend, bool expandable_segments, bool poison,
+                   struct oc_rank *rank)
+{
+    memset(books, 0, sizeof *books);
+    books->backend = backend;
+    books->poison = poison;
+    books->rank = rank;
+    books->live.next = books->live.prev = &books->live;
+    struct oc_alloc_provider provider = backend->segments;
+    provider.expandable_segments = expandable_segments;
+    books->alloc = oc_alloc_create(&provider);
+    return books->alloc != NULL;
+}
+
+void oc_books_close(struct oc_books *books)
+{
+    while (books->live.next != &books->live) {
+        struct oc_tensor *tensor = books->live.next;
+        books->live.next = tensor->next;
+        free(tensor);
+    }
+    while (books->spare) {
+        struct oc_tensor *tensor = books->spare;
+        books->spare = tensor->next;
+        free(tensor);
+    }
+    if (books->alloc) oc_alloc_destroy(books->alloc);
+    books->alloc = NULL;
+}
+
+/* ---- Instants ---- */
+
+static void take_instant(const struct oc_books *books, struct oc_instant *instant)
+{
+    instant->requested = books->requested;
+    instant->allocated = books->allocated;
+    memcpy(instant->classes, books->classes, sizeof instant->classes);
+    instant->classes[OC_BUFFERS] += books->allocated - books->requested; /* rounding */
+    instant->place = books->place;
+    instant->exists = true;
+}
+
+static struct oc_instant *this_moment(const struct oc_books *books)
+{
+    return &books->rank->moments[books->place.iteration][books->place.moment];
+}
+
+void oc_books_at(struct oc_books *books, enum oc_iteration iteration, enum oc_phase phase, enum oc_part part,
+                 int micro_batch, int layer)
+{
+    enum oc_moment moment = oc_phase_moment(phase);
+    books->place = (struct oc_place){.iteration = iteration,
+                                     .moment = moment,
+                                     .micro_batch = micro_batch,
+                                     .layer = layer,
+                                     .tick = {.phase = (uint8_t)phase, .part = (uint8_t)part}};
+    if (!books->recording || this_moment(books)->exists) return;
+    take_instant(books, this_moment(books)); /* the level it begins with, should nothing be allocated in it */
+    books->level_only = true;
+}
+
+/* The state after an allocation is an instant: the first of the largest is kept. */
+static void note_instant(struct oc_books *books)
+{
+    if (!books->recording) return;
+    struct oc_instant *largest = this_moment(books);
+    if (books->level_only || books->allocated > largest->allocated) take_instant(books, largest);
+    books->level_only = false;
+    if (books->place.iteration != OC_STEADY || books->allocated <= books->steady_peak) return;
+    books->steady_peak = books->allocated;
+    memcpy(books->at_peak, books->rows, (size_t)books->n_rows * sizeof books->rows[0]);
+    books->n_at_peak = books->n_rows;
+}
+
+void oc_books_finish(struct oc_books *books)
+{
+    struct oc_rank *rank = books->rank;
+    for (int m = OC_M_FORWARD; m < OC_MOMENTS; m++) {
+        const struct oc_instant *first = &rank->moments[OC_FIRST][m], *steady = &rank->moments[OC_STEADY][m];
+        if (first->exists && (!rank->first_peak.exists || first->allocated > rank->first_peak.allocated))
+            rank->first_peak = *first;
+        if (steady->exists && (!rank->peak.exists || steady->allocated > rank->peak.allocated)) rank->peak = *steady;
+    }
+    rank->reserved = oc_alloc_stats(books->alloc)->reserved_peak;
+    rank->allocated_by = rank->reserved_by = books->backend->evidence;
+}
+
+/* ---- Tensors ---- */
+
+/* The row of a name; names are static text, so their addresses are enough. Rows are few: a linear search from the
+ * newest. */
+static uint16_t row_of(struct oc_books *books, enum oc_class class, const char *block, const char *name,
+                       enum oc_dtype dtype)
+{
+    for (int i = books->n_rows - 1; i >= 0; i--) {
+        const struct oc_book_row *row = &books->rows[i];
+        if (row->name == name && row->block == block && row->class == class && row->dtype == dtype) return (uint16_t)i;
+    }
+    if (books->n_rows == OC_MAX_ROWS)
+        return OC_MAX_ROWS - 1; /* more names than the step has: the last row takes the rest */
+    books->rows[books->n_rows] =
+        (struct oc_book_row){.block = block, .name = name, .class = (uint8_t) class, .dtype = (uint8_t)dtype};
+    return (uint16_t)books->n_rows++;
+}
+
+static struct oc_tensor *take_struct(struct oc_books *books)
+{
+    struct oc_tensor *tensor = books->spare;
+    if (!tensor) return calloc(1, sizeof *tensor);
+    books->spare = tensor->next;
+    memset(tensor, 0, sizeof *tensor);
+    return tensor;
+}
+
+static void count_in(struct oc_books *books, struct oc_tensor *tensor)
+{
+    struct oc_book_row *row = &books->rows[tensor->row];
+    row->count++;
+    row->bytes += tensor->bytes;
+    books->requested += tensor->bytes;
+    books->classes[row->class] += tensor->bytes;
+    books->allocated += oc_alloc_round(tensor->bytes);
+}
+
+static void count_out(struct oc_books *books, struct oc_tensor *tensor)
+{
+    struct oc_book_row *row = &books->rows[tensor->row];
+    row->count--;
+    row->bytes -= tensor->bytes;
+    books->requested -= tensor->bytes;
+    books->classes[row->class] -= tensor->bytes;
+    books->allocated -= oc_alloc_round(tensor->bytes);
+}
+
+static void poison(struct oc_books *books, const struct oc_tensor *tensor)
+{
+    books->backend->fill(books->backend, tensor->array.data, POISON, (size_t)tensor->bytes);
+}
+
+static struct oc_tensor *no_room(struct oc_books *books, uint64_t bytes)
+{
+    if (!books->out_of_memory) books->wanted = bytes;
+    books->out_of_memory = true;
+    return &books->nowhere;
+}
+
+struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, const char *block, const char *name,
+                                enum oc_dtype dtype, uint64_t elements)
+{
+    uint64_t bytes = oc_bytes(elements, dtype);
+    if (books->out_of_memory) return &books->nowhere;
+    struct oc_tensor *tensor = take_struct(books);
+    if (!tensor) return no_room(books, bytes);
+    uintptr_t address = oc_alloc_get(books->alloc, bytes, &tensor->handle);
+    if (!address) {
+        tensor->next = books->spare;
+        books->spare = tensor;
+        return no_room(books, bytes);
+    }
+    tensor->array = (struct oc_array){(void *)address, (int)dtype};
+    tensor->elements = elements;
+    tensor->bytes = bytes;
+    tensor->owners = 1;
+    tensor->row = row_of(books, class, block, name, dtype);
+    tensor->next = &books->live;
+    tensor->prev = books->live.prev;
+    tensor->prev->next = tensor->next->prev = tensor;
+    if (books->poison) poison(books, tensor);
+    count_in(books, tensor);
+    note_instant(books);
+    return tensor;
+}
+
+struct oc_tensor *oc_tensor_hold(struct oc_tensor *tensor)
+{
+    tensor->owners++;
+    return tensor;
+}
+
+struct oc_tensor *oc_tensor_save(struct oc_books *books, struct oc_tensor *tensor)
+{
+    if (tensor == &books->nowhere) return tensor;
+    tensor->saved = true;
+    books->rows[tensor->row].saved = true;
+    return oc_tensor_hold(tensor);
+}
+
+void oc_tensor_let_go(struct oc_books *books, struct oc_tensor **owner)
+{
+    struct oc_tensor *tensor = *owner;
+    *owner = NULL;
+    if (!tensor || tensor == &books->nowhere || --tensor->owners > 0) return;
+    if (!tensor->dropped) {
+        if (books->poison) poison(books, tensor);
+        count_out(books, tensor);
+        oc_alloc_put(books->alloc, tensor->handle);
+    }
+    tensor->prev->next = tensor->next;
+    tensor->next->prev = tensor->prev;
+    tensor->next = books->spare;
+    books->spare = tensor;
+}
+
+/* ---- Dropping, for tests ---- */
+
+static bool is_named(const struct oc_book_row *row, const char *name)
+{
+    size_t block = strlen(row->block);
+    return strncmp(name, row->block, block) == 0 && name[block] == '.' && strcmp(name + block + 1, row->name) == 0;
+}
+
+int oc_books_drop(struct oc_books *books, const char *name)
+{
+    int dropped = 0;
+    for (struct oc_tensor *tensor = books->live.next; tensor != &books->live; tensor = tensor->next) {
+        if (!tensor->saved || tensor->dropped || !is_named(&books->rows[tensor->row], name)) continue;
+        poison(books, tensor);
+        count_out(books, tensor);
+        oc_alloc_put(books->alloc, tensor->handle);
+        tensor->dropped = true;
+        dropped++;
+    }
+    return dropped;
+}

@@ -1,0 +1,177 @@
+/* The training step, allocation by allocation, as docs/step-pytorch.md has it. Internal: oomcast/probe.h is the way in.
+ *
+ * Each source file is a part of that page: params.c (parameters, init), blocks.c (norm, linear, gradients),
+ * layer_forward.c, layer_backward.c, micro_batch.c (embedding, head, loss, the loop over layers), optimizer.c (step and
+ * after).
+ *
+ * Ownership: oc_train_open() allocates, oc_train_close() releases. Tensors that functions take are the caller's, unless
+ * they take a pointer to the caller's pointer: then they let go of it. Tensors that functions return belong to the
+ * caller. */
+#ifndef OC_PROBES_TRAIN_H
+#define OC_PROBES_TRAIN_H
+
+#include "probes/tensor.h"
+
+struct oc_param {
+    const char *block;     /* "layers.attention.q" */
+    int64_t rows, columns; /* [out, in]; a norm: [1, hidden] */
+    struct oc_tensor *weight, *master;
+    struct oc_tensor *grad, *step_grad; /* param.grad; its fp32 copy, made in the step for the master */
+    struct oc_tensor *cast;             /* what the autocast cache holds: the weight in the type of products */
+    struct oc_tensor *moment1, *moment2, *count;
+    struct oc_tensor *scratch; /* of a foreach step */
+};
+
+/* In the order in which they are made. The head is absent when it is tied. */
+enum { OC_P_NORM1, OC_P_Q, OC_P_K, OC_P_V, OC_P_O, OC_P_NORM2, OC_P_GATE, OC_P_UP, OC_P_DOWN, OC_P_PER_LAYER };
+
+/* What autograd keeps of each operation: an owner of each tensor until the operation has run backward. */
+struct oc_norm_saved {
+    struct oc_tensor *x32, *rs, *xn; /* input [T,h] fp32, 1 / rms [T] fp32, normalized input [T,h] */
+};
+
+struct oc_linear_saved {
+    struct oc_tensor *input, *weight; /* [T,in], autocast's cast of the weight (NULL without autocast) */
+    bool cast_input;                  /* autocast made the input's cast: its gradient is cast back */
+};
+
+struct oc_attention_saved {
+    struct oc_tensor *q, *k, *v; /* operands of the products */
+    struct oc_tensor *o, *lse;   /* flash: output [T,q], log-sum-exp [batch,heads,seq] fp32 */
+    struct oc_tensor *p32, *p;   /* eager: softmax's output fp32, and the operand made of it [batch,heads,seq,seq] */
+};
+
+struct oc_layer_saved {
+    struct oc_tensor *input; /* full recompute: the checkpoint's */
+    struct oc_norm_saved norm1, norm2;
+    struct oc_linear_saved q, k, v, o, gate, up, down;
+    struct oc_attention_saved attention;
+    struct oc_tensor *g, *sg, *u; /* gate's output, silu of it, up's output [T,f] */
+};
+
+struct oc_train {
+    const struct oc_plan *plan;
+    const struct oc_probe_options *options;
+    struct oc_probe_backend *backend;
+    struct oc_books *books;
+
+    /* Shape: see docs/step-pytorch.md for the letters */
+    int64_t samples, seq, tokens, hidden, heads, kv_heads, head_dim, q, kv, ffn, vocab;
+    uint64_t scores; /* samples x heads x seq x seq */
+    int layers, micro_batches;
+    enum oc_dtype w, r, e; /* weights, residual stream, products */
+    bool amp, eager, recompute, repeats /* kv_heads < heads */, loss_in_fp32;
+    float loss_scale;
+
+    struct oc_param *params;
+    int n_params;
+    struct oc_layer_saved *saved; /* one for each layer */
+    bool grad_mode;               /* what autograd would keep is kept */
+
+    /* Of the micro-batch */
+    struct oc_tensor *ids, *labels, *cosine, *sine, *mask, *lp;
+    struct oc_norm_saved final_norm;
+    struct oc_linear_saved head;
+
+    int step, micro_batch;
+    double loss; /* mean over the tokens of the step's micro-batches so far */
+    bool cancelled;
+    double next_progress; /* seconds on the monotonic clock */
+};
+
+/* ---- params.c ---- */
+
+/* Makes parameters and master copies (moment init). False when out of host memory; out_of_memory and cancelled show in
+ * `train`. `plan`, `options`, `backend` and `books` must outlive it. */
+bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const struct oc_probe_options *options,
+                   struct oc_probe_backend *backend, struct oc_books *books);
+void oc_train_close(struct oc_train *train);
+
+struct oc_param *oc_train_embedding(const struct oc_train *train);
+struct oc_param *oc_train_layer(const struct oc_train *train, int layer); /* its OC_P_PER_LAYER parameters */
+struct oc_param *oc_train_final_norm(const struct oc_train *train);
+struct oc_param *oc_train_head(const struct oc_train *train);
+
+/* Where the step has come to: books and progress. */
+void oc_train_at(struct oc_train *train, enum oc_phase phase, enum oc_part part, int layer);
+
+/* Cancelled, or out of memory: nothing more needs to be done. */
+bool oc_train_stopped(const struct oc_train *train);
+
+/* Runs a kernel unless the step has stopped; now and then calls progress. */
+void oc_launch(struct oc_train *train, enum oc_op op, const void *args);
+
+double oc_seconds(void); /* on the monotonic clock */
+
+/* ---- blocks.c ---- */
+
+/* A tensor of class A, G or B under a name. */
+struct oc_tensor *oc_activation(struct oc_train *train, const char *block, const char *name, enum oc_dtype dtype,
+                                int64_t rows, int64_t columns);
+
+/* An owner for autograd in grad mode, else NULL. */
+struct oc_tensor *oc_save(struct oc_train *train, struct oc_tensor *tensor);
+void oc_let_go(struct oc_train *train, struct oc_tensor **tensor);
+
+/* y = alpha a + beta b, in y's type; b may be NULL. */
+void oc_blend(struct oc_train *train, const struct oc_tensor *a, float alpha, const struct oc_tensor *b, float beta,
+              const struct oc_tensor *y);
+
+/* y = a b elementwise; b may be one number per row or per column of `width`. */
+void oc_multiply(struct oc_train *train, const struct oc_tensor *a, const struct oc_tensor *b,
+                 enum oc_broadcast broadcast, int64_t width, const struct oc_tensor *y);
+
+/* A new activation that holds `from` in another type, or a copy of it in its own. */
+struct oc_tensor *oc_cast(struct oc_train *train, const char *block, const char *name, enum oc_dtype dtype,
+                          const struct oc_tensor *from);
+
+/* Adds *grad to the parameter's gradient, or makes it the gradient when there is none. */
+void oc_accumulate(struct oc_train *train, struct oc_param *param, struct oc_tensor **grad);
+
+struct oc_tensor *oc_norm(struct oc_train *train, struct oc_param *param, struct oc_tensor *x,
+                          struct oc_norm_saved *saved);
+struct oc_tensor *oc_norm_backward(struct oc_train *train, struct oc_param *param, struct oc_norm_saved *saved,
+                                   struct oc_tensor **grad_n);
+struct oc_tensor *oc_linear(struct oc_train *train, struct oc_param *param, struct oc_tensor *input,
+                            struct oc_linear_saved *saved);
+struct oc_tensor *oc_linear_backward(struct oc_train *train, struct oc_param *param, struct oc_linear_saved *saved,
+                                     struct oc_tensor **grad_out);
+
+/* The autocast context ends: its cache lets go of the casts of weights. */
+void oc_end_autocast(struct oc_train *train);
+
+/* ---- layer_forward.c, layer_backward.c ---- */
+
+struct oc_tensor *oc_layer_forward(struct oc_train *train, int layer, struct oc_tensor *x);
+
+/* From the gradient of the layer's output, which it takes over, to that of its input. Under full recompute the forward
+ * runs again first. */
+struct oc_tensor *oc_layer_backward(struct oc_train *train, int layer, struct oc_tensor *d);
+
+/* q, k or v as [sample, head, token, dim], and scores as [sample, head, query, key], for matrix products. */
+struct oc_matrix oc_heads_matrix(const struct oc_train *train, const struct oc_tensor *tensor);
+struct oc_matrix oc_scores_matrix(const struct oc_train *train, const struct oc_tensor *tensor);
+struct oc_matrix oc_transposed(struct oc_matrix matrix);
+void oc_attention_product(struct oc_train *train, struct oc_matrix a, struct oc_matrix b, struct oc_matrix c,
+                          int64_t columns, int64_t inner);
+struct oc_op_flash oc_flash_args(const struct oc_train *train);
+
+/* Turns every head by its position, or back: a new tensor of type `dtype`. */
+struct oc_tensor *oc_rope(struct oc_train *train, const char *name, enum oc_dtype dtype, const struct oc_tensor *x,
+                          int64_t heads, bool backward);
+
+/* ---- micro_batch.c, optimizer.c ---- */
+
+/* Forward, loss and backward of micro-batch train->micro_batch. */
+void oc_micro_batch(struct oc_train *train);
+
+/* The optimizer's persistent states; does nothing for those that exist. */
+void oc_optimizer_states(struct oc_train *train);
+
+/* optimizer.step(), the moment after it, and zero_grad. */
+void oc_optimizer_step(struct oc_train *train);
+
+/* One whole iteration: train->step counts from 0. */
+void oc_train_step(struct oc_train *train);
+
+#endif

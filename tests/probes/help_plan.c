@@ -1,0 +1,82 @@
+#include "tests/probes/help_plan.h"
+
+struct oc_plan help_plan(void)
+{
+    struct oc_plan plan = {.c = oc_config_default()};
+    struct oc_config *c = &plan.c;
+    c->framework = OC_FW_PYTORCH;
+    c->model_layers = 2, c->model_hidden = 32, c->model_heads = 4, c->model_kv_heads = 2, c->model_head_dim = 8;
+    c->model_ffn = 48, c->model_vocab = 67;
+    c->batch_seq = 12, c->batch_micro = 2, c->batch_accum = 1;
+    c->kernels_transformer = OC_OPSET_HF, c->kernels_attention = OC_ATTN_FLASH;
+    plan.vocab = 67, plan.q = 32, plan.kv = 16;
+    plan.gated = plan.has_shape = true;
+    plan.dp = plan.shard = plan.accum = 1;
+    plan.hash = 42;
+    help_precision(&plan, OC_PREC_FP32);
+    help_optimizer(&plan, OC_OPTIM_ADAMW, OC_IMPL_FOREACH, 0);
+    return plan;
+}
+
+void help_precision(struct oc_plan *plan, enum oc_precision precision)
+{
+    static const struct {
+        enum oc_dtype weights, compute, master;
+    } rows[] = {
+        [OC_PREC_FP32] = {OC_FP32, OC_FP32, OC_NONE},      [OC_PREC_AMP_FP16] = {OC_FP32, OC_FP16, OC_NONE},
+        [OC_PREC_AMP_BF16] = {OC_FP32, OC_BF16, OC_NONE},  [OC_PREC_FP16] = {OC_FP16, OC_FP16, OC_FP32},
+        [OC_PREC_BF16] = {OC_BF16, OC_BF16, OC_FP32},      [OC_PREC_PURE_FP16] = {OC_FP16, OC_FP16, OC_NONE},
+        [OC_PREC_PURE_BF16] = {OC_BF16, OC_BF16, OC_NONE},
+    };
+    struct oc_dtypes *dt = &plan->dt;
+    plan->c.precision = precision;
+    dt->weights = dt->residual = dt->grads = rows[precision].weights;
+    dt->compute = rows[precision].compute;
+    dt->master = rows[precision].master;
+    dt->step_grads = dt->master;
+    plan->c.precision_autocast = dt->compute != dt->weights ? (int64_t)dt->compute : OC_NONE;
+    plan->c.kernels_logits_fp32 = dt->compute != OC_FP32;
+    help_optimizer(plan, (enum oc_optimizer)plan->c.optimizer, (enum oc_optimizer_impl)plan->c.optimizer_impl,
+                   plan->c.optimizer_momentum);
+}
+
+void help_optimizer(struct oc_plan *plan, enum oc_optimizer optimizer, enum oc_optimizer_impl impl, double momentum)
+{
+    struct oc_dtypes *dt = &plan->dt;
+    const enum oc_dtype updated = dt->master != OC_NONE ? dt->master : dt->weights;
+    plan->c.optimizer = optimizer;
+    plan->c.optimizer_impl = impl;
+    plan->c.optimizer_momentum = momentum;
+    dt->moment1 = optimizer != OC_OPTIM_SGD || momentum > 0 ? updated : OC_NONE;
+    dt->moment2 = optimizer != OC_OPTIM_SGD ? updated : OC_NONE;
+}
+
+struct oc_plan help_mixed_plan(int i)
+{
+    static const struct {
+        int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq, micro;
+    } shapes[] = {
+        {2, 32, 4, 2, 8, 48, 67, 12, 2},  {3, 64, 4, 4, 16, 160, 211, 24, 1}, {1, 96, 6, 2, 16, 256, 130, 40, 3},
+        {4, 48, 3, 1, 16, 80, 509, 9, 1}, {2, 40, 2, 2, 24, 64, 33, 17, 4},
+    };
+    static const enum oc_precision precisions[] = {OC_PREC_FP32,      OC_PREC_AMP_BF16, OC_PREC_PURE_BF16, OC_PREC_BF16,
+                                                   OC_PREC_PURE_FP16, OC_PREC_AMP_FP16, OC_PREC_FP16};
+    static const enum oc_optimizer optimizers[] = {OC_OPTIM_ADAMW, OC_OPTIM_SGD, OC_OPTIM_ADAM};
+    struct oc_plan plan = help_plan();
+    struct oc_config *c = &plan.c;
+    const int s = i % 5;
+    c->model_layers = shapes[s].layers, c->model_hidden = shapes[s].hidden, c->model_heads = shapes[s].heads;
+    c->model_kv_heads = shapes[s].kv_heads, c->model_head_dim = shapes[s].head_dim, c->model_ffn = shapes[s].ffn;
+    c->model_vocab = plan.vocab = shapes[s].vocab, c->batch_seq = shapes[s].seq, c->batch_micro = shapes[s].micro;
+    plan.q = c->model_heads * c->model_head_dim, plan.kv = c->model_kv_heads * c->model_head_dim;
+    help_optimizer(&plan, optimizers[i % 3], (enum oc_optimizer_impl)(i / 3 % 3), i % 2 ? 0.9 : 0);
+    help_precision(&plan, precisions[i % 7]);
+    c->kernels_attention = i % 2 ? OC_ATTN_EAGER : OC_ATTN_FLASH;
+    c->recompute = i / 2 % 2 ? OC_RECOMPUTE_FULL : OC_RECOMPUTE_NONE;
+    c->model_tied = i / 4 % 2;
+    c->run_zero_grad_to_none = i % 4 != 3;
+    c->kernels_logits_fp32 = i % 11 != 2;
+    c->run_resume = i % 13 == 4;
+    plan.accum = c->batch_accum = 1 + i / 3 % 2;
+    return plan;
+}
