@@ -1,0 +1,105 @@
+/* The state of the screen and what keys do to it. Nothing here knows a terminal: oc_app_key() changes the state,
+ * oc_app_draw() draws it on a canvas, and the loop in screen.c does the waiting.
+ *
+ * Ownership: oc_app_start() allocates, oc_app_end() releases. The input and the model table are borrowed. */
+#ifndef OOMCAST_APP_H
+#define OOMCAST_APP_H
+
+#include "oomcast/model.h"
+#include "oomcast/probe.h"
+#include "tui/screen/canvas.h"
+#include "tui/screen/keys.h"
+#include "tui/screen/live.h"
+#include "tui/screen/panel.h"
+#include "tui/screen/prompt.h"
+#include "tui/screen/undo.h"
+
+/* What the screen asks of the model; tests bring their own. */
+struct oc_app_model {
+    bool (*resolve)(const struct oc_config *config, struct oc_plan *plan, struct oc_warnings *warnings,
+                    struct oc_error *error);
+    bool (*answer)(const struct oc_config *config, struct oc_answer *answer, struct oc_ledger *ledgers,
+                   struct oc_alloc *alloc, struct oc_error *error);
+    void (*explain)(const struct oc_answer *answer, struct oc_reason *reason);
+    struct oc_range (*device)(const struct oc_plan *plan, const struct oc_rank *rank);
+    void (*fit)(struct oc_plan *plan, uint64_t bytes, double seconds, char *what, int size);
+    const char *(*covers)(const struct oc_plan *plan);
+};
+
+enum oc_mode { OC_MODE_NORMAL, OC_MODE_PROMPT, OC_MODE_HELP, OC_MODE_WHY };
+
+/* The smaller shape that the host probe runs, and the model's answer for that shape. */
+struct oc_probe_shape {
+    uint64_t of; /* hash of the plan it was cut from; 0 = none */
+    struct oc_config config;
+    struct oc_answer *answer;
+    char cut[160];      /* what was cut, "" if nothing */
+    const char *reason; /* why this plan cannot be probed, or NULL */
+};
+
+struct oc_app {
+    const struct oc_app_model *model;
+    const struct oc_input *input;
+    struct oc_alloc *alloc[2]; /* that oc_reserve() replays through: fixed and expandable segments */
+    struct oc_live *live;      /* NULL: no probe runs */
+
+    struct oc_undo undo;
+    struct oc_case first;     /* as it was opened */
+    struct oc_answer *answer; /* of the last case that resolved */
+    struct oc_answer *spare;  /* the next one is computed here, so that a failure leaves the last one standing */
+    struct oc_reason reason;
+    bool stale; /* the current case does not resolve: answer is of an earlier one, error says why */
+    struct oc_error error;
+
+    struct oc_answer *base; /* frozen to compare with */
+    bool has_base;
+
+    struct oc_probe_shape shape;
+    uint64_t probe_bytes; /* how large the host probe may be */
+    double probe_seconds;
+    bool probe_auto; /* it runs by itself after a change */
+    bool live_dirty; /* the lanes do not yet know the current plan */
+    bool probe_now;  /* p was pressed */
+
+    struct oc_panel panel;
+    bool panel_shown; /* where only one of panel and view fits */
+    int view;         /* index in oc_views */
+    enum oc_mode mode;
+    struct oc_prompt prompt;
+    int scroll;        /* of the open overlay */
+    char message[400]; /* on the status row */
+    bool message_bad;
+    bool repaint, quit;
+};
+
+/* The configurations a probe may take by itself, and on `p`. */
+#define OC_PROBE_AUTO_BYTES    (256u << 20)
+#define OC_PROBE_AUTO_SECONDS  1.0
+#define OC_PROBE_LARGE_BYTES   (1u << 30)
+#define OC_PROBE_LARGE_SECONDS 3.0
+
+/* Opens on an input. False with the reason when its case does not resolve or memory is short. */
+bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const struct oc_input *input,
+                  struct oc_error *error);
+void oc_app_end(struct oc_app *app);
+
+/* One key, or one request by itself. */
+void oc_app_key(struct oc_app *app, int key);
+void oc_app_request(struct oc_app *app, enum oc_request request);
+
+/* Tells the lanes about the current plan when it has changed. Call after drawing: it computes the probe's shape. The
+ * flags live_dirty and probe_now say whether there is anything to tell; it clears them. */
+void oc_app_live(struct oc_app *app, int64_t now);
+
+/* The current case, and the option that has the focus (OC_OPTIONS on a section's head). */
+const struct oc_case *oc_app_case(const struct oc_app *app);
+enum oc_option_id oc_app_option(const struct oc_app *app);
+
+/* The dry run of the plan on the screen, and the host run of its probe shape; NULL while they are unknown. */
+const struct oc_result *oc_app_simulated(const struct oc_app *app);
+const struct oc_result *oc_app_measured(const struct oc_app *app);
+
+/* Draws everything; in draw.c. */
+void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas);
+
+#endif

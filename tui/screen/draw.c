@@ -1,0 +1,199 @@
+/* The frame around the views: header, panel, help, status and hint rows. */
+#include "tui/screen/app.h"
+
+#include <string.h>
+
+#include "tui/report/units.h"
+#include "tui/screen/edit.h"
+#include "tui/screen/layout.h"
+#include "tui/screen/overlay.h"
+#include "tui/views/views.h"
+
+/* "7.50B" */
+static const char *short_count(uint64_t count, char *text, size_t size)
+{
+    static const struct {
+        double one;
+        char letter;
+    } scales[] = {{1e12, 'T'}, {1e9, 'B'}, {1e6, 'M'}, {1e3, 'k'}};
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
+        if ((double)count < scales[i].one) continue;
+        snprintf(text, size, "%.2f%c", (double)count / scales[i].one, scales[i].letter);
+        return text;
+    }
+    snprintf(text, size, "%d", (int)count);
+    return text;
+}
+
+static const char *file_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static void draw_header(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    const struct oc_plan *plan = &app->answer->plan;
+    char left[256], right[256], framework[OC_NAME_MAX], params[24];
+    oc_canvas_fill(canvas, rect, OC_ROLE_HEADER);
+    snprintf(right, sizeof right, "%s  %s parameters  %lld GPU%s%s%s",
+             oc_option_text(&plan->c, OC_OPT_framework, framework, sizeof framework),
+             short_count(app->answer->params_total, params, sizeof params), (long long)plan->c.parallel_world,
+             plan->c.parallel_world == 1 ? "" : "s", plan->c.gpu[0] ? "  " : "", plan->c.gpu);
+    snprintf(left, sizeof left, "oomcast  %s  %s%s", oc_views[app->view]->title,
+             app->input->n_files ? file_part(app->input->files[0]) : "no file", app->undo.at > 0 ? " *" : "");
+    int room = rect.w - 2, right_width = oc_text_width(right);
+    if (oc_text_width(left) + right_width + 3 > room) { /* the numbers stay, the name gives way */
+        int left_room = room - right_width - 3;
+        if (left_room < 8) {
+            oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, right);
+            return;
+        }
+        oc_canvas_text(canvas, rect.x + 1, rect.y, left_room, OC_ROLE_HEADER, left);
+    } else {
+        oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, left);
+    }
+    oc_canvas_right(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, right);
+    for (int i = 0; i < 7; i++) oc_canvas_at(canvas, rect.x + 1 + i, rect.y)->style.attr |= OC_ATTR_BOLD;
+}
+
+/* "from run.sh:41", "assumed: $MICRO_BATCH_SIZE is not set in run.sh", or "" */
+static void origin_text(const struct oc_app *app, enum oc_option_id id, char *text, size_t size)
+{
+    const struct oc_origin *origin = &oc_app_case(app)->origin[id];
+    const struct oc_input *input = app->input;
+    text[0] = '\0';
+    if (origin->from == OC_FROM_ASSUMED) {
+        for (int i = 0; i < input->n_notes; i++)
+            if (input->notes[i].kind == OC_NOTE_ASSUMED && input->notes[i].option == (int)id)
+                snprintf(text, size, "assumed: %s", input->notes[i].text);
+        if (!text[0]) snprintf(text, size, "assumed");
+    } else if (origin->from == OC_FROM_FILE && origin->file < input->n_files) {
+        if (origin->line > 0)
+            snprintf(text, size, "from %s:%d", file_part(input->files[origin->file]), (int)origin->line);
+        else
+            snprintf(text, size, "from %s", file_part(input->files[origin->file]));
+    } else if (origin->from == OC_FROM_SET) {
+        snprintf(text, size, "from --set");
+    } else if (origin->from == OC_FROM_EDITED) {
+        snprintf(text, size, "changed here (r gives back the first value)");
+    }
+}
+
+static void draw_help(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    char text[1200], choices[400], origin[300];
+    enum oc_option_id id = oc_app_option(app);
+    if (rect.h <= 0) return;
+    struct oc_rect inner = {rect.x + 1, rect.y, rect.w - 2, rect.h};
+    if (id == OC_OPTIONS) {
+        oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, "Enter or Space folds and unfolds this section");
+        return;
+    }
+    const struct oc_option *option = oc_option(id);
+    const char *off = option->inapplicable ? option->inapplicable(&app->answer->plan.c) : NULL;
+    oc_edit_choices(&app->answer->plan.c, id, choices, sizeof choices);
+    origin_text(app, id, origin, sizeof origin);
+    snprintf(text, sizeof text, "%s: %s%s%s%s%s%s%s", option->key, option->help, off ? "; no effect now, " : "",
+             off ? off : "", choices[0] ? ".  " : "", choices, origin[0] ? ".  " : "", origin);
+    oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
+    for (int i = 0; option->key[i] && i < inner.w; i++)
+        oc_canvas_at(canvas, inner.x + i, inner.y)->style.attr |= OC_ATTR_BOLD;
+}
+
+/* What the probe is doing or has found, in one line. */
+static void probe_text(const struct oc_app *app, char *text, size_t size)
+{
+    const struct oc_result *measured = oc_app_measured(app);
+    text[0] = '\0';
+    if (!app->live) return;
+    if (app->shape.of == app->answer->plan.hash && app->shape.reason) {
+        snprintf(text, size, "no probe: %s", app->shape.reason);
+    } else if (oc_live_busy(app->live, OC_LANE_HOST)) {
+        const char *phase = oc_live_phase(app->live, OC_LANE_HOST);
+        snprintf(text, size, "probe: %s %d %%", phase[0] ? phase : "starts",
+                 (int)(oc_live_fraction(app->live, OC_LANE_HOST) * 100));
+    } else if (measured && measured->status == OC_PROBE_DONE) {
+        snprintf(text, size, "probe: host memory, %.1f s", measured->seconds);
+    } else if (measured) {
+        snprintf(text, size, "probe: %s", measured->why);
+    } else if (!app->probe_auto) {
+        snprintf(text, size, "p runs the probe");
+    }
+}
+
+static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    char probe[300];
+    int room = rect.w - 2, used = 0;
+    if (app->mode == OC_MODE_PROMPT) {
+        oc_prompt_draw(&app->prompt, canvas, rect.x + 1, rect.y, room, oc_option(oc_app_option(app))->key);
+        return;
+    }
+    const char *message = app->message[0] ? app->message : app->stale ? app->error.message : "";
+    used = oc_canvas_text(canvas, rect.x + 1, rect.y, room,
+                          app->message_bad || app->stale ? OC_ROLE_WARN : OC_ROLE_TEXT, message);
+    probe_text(app, probe, sizeof probe);
+    if (used + 2 + oc_text_width(probe) <= room)
+        oc_canvas_right(canvas, rect.x + 1, rect.y, room, OC_ROLE_DIM, probe);
+    else if (used == 0)
+        oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_DIM, probe);
+}
+
+static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    struct oc_hint_item items[OC_REQUESTS];
+    if (app->mode == OC_MODE_PROMPT) {
+        const char *text =
+            app->message[0] ? app->message : "Enter sets it, Esc leaves it; empty: it follows from the others";
+        oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, app->message[0] ? OC_ROLE_WARN : OC_ROLE_HINT, text);
+        return;
+    }
+    int n = oc_hint_row(rect.w - 2, items), x = rect.x + 1;
+    for (int i = 0; i < n; i++) {
+        x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT_KEY, items[i].keys) + 1;
+        x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT, items[i].word) + 2;
+    }
+}
+
+/* Where nothing else fits: the answer in a sentence. */
+static void draw_tiny(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    char text[256], device[OC_BYTES_TEXT];
+    const struct oc_verdict *verdict = &app->answer->verdict;
+    oc_format_bytes(verdict->device.high, OC_UNIT_GIB, device, sizeof device);
+    snprintf(text, sizeof text, "%s, %s. The screen needs %dx%d; this is %dx%d.",
+             !verdict->known ? "No GPU named"
+             : verdict->fits ? "Fits"
+                             : "DOES NOT FIT",
+             device, OC_MIN_WIDTH, OC_MIN_HEIGHT, canvas->width, canvas->height);
+    oc_canvas_wrap(canvas, rect, 0, OC_ROLE_TEXT, text);
+}
+
+void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
+{
+    struct oc_layout layout;
+    oc_canvas_clear(canvas);
+    oc_layout_make(canvas->width, canvas->height, app->panel_shown || app->mode == OC_MODE_PROMPT, &layout);
+    if (layout.kind == OC_LAYOUT_TINY) {
+        draw_tiny(app, canvas, layout.view);
+        return;
+    }
+    draw_header(app, canvas, layout.header);
+    if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY) {
+        oc_overlay_draw(app, canvas, (struct oc_rect){0, 1, canvas->width, canvas->height - 1});
+        return;
+    }
+    struct oc_panel_view view = {oc_app_case(app), &app->first, &app->answer->plan, app->mode == OC_MODE_NORMAL};
+    if (layout.panel.w > 0) oc_panel_draw(&app->panel, canvas, layout.panel, &view);
+    oc_canvas_vline(canvas, layout.divider.x, layout.divider.y, layout.divider.h);
+    if (layout.view.w > 0) oc_views[app->view]->draw(app, canvas, layout.view);
+    if (layout.rule.h > 0) {
+        oc_canvas_hline(canvas, layout.rule.x, layout.rule.y, layout.rule.w);
+        if (layout.divider.h > 0)
+            oc_canvas_put(canvas, layout.divider.x, layout.rule.y, oc_canvas_style(canvas, OC_ROLE_BORDER), 0x2534);
+    }
+    draw_help(app, canvas, layout.help);
+    draw_status(app, canvas, layout.status);
+    draw_hint(app, canvas, layout.hint);
+}

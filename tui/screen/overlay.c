@@ -1,0 +1,131 @@
+#include "tui/screen/overlay.h"
+
+#include <string.h>
+
+/* A text that is longer than its rectangle: rows before `scroll` are skipped, rows beyond the end are only counted. */
+struct pager {
+    struct oc_canvas *canvas;
+    struct oc_rect rect;
+    int scroll, row;
+};
+
+static void page_text(struct pager *pager, int indent, enum oc_role role, const char *text)
+{
+    struct oc_rect line = {pager->rect.x + indent, 0, pager->rect.w - indent, 0};
+    int rows = oc_canvas_wrap(NULL, line, 0, role, text), shown = pager->row - pager->scroll;
+    int skip = shown < 0 ? -shown : 0;
+    if (rows == 0) rows = 1;
+    line.y = pager->rect.y + (shown > 0 ? shown : 0);
+    line.h = pager->rect.y + pager->rect.h - line.y;
+    if (rows > skip && line.h > 0) oc_canvas_wrap(pager->canvas, line, skip, role, text);
+    pager->row += rows;
+}
+
+static void page_keys(struct pager *pager, enum oc_request request)
+{
+    char keys[64];
+    int shown = pager->row - pager->scroll;
+    oc_request_keys(request, keys, sizeof keys);
+    if (shown >= 0 && shown < pager->rect.h)
+        oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 12, OC_ROLE_HINT_KEY, keys);
+    page_text(pager, 14, OC_ROLE_TEXT, oc_request_row(request)->help);
+}
+
+static void page_help(struct pager *pager, const struct oc_canvas *canvas)
+{
+    const char *group = "";
+    for (int i = 0; i < OC_REQUESTS; i++) {
+        const struct oc_request_row *row = oc_request_row((enum oc_request)i);
+        if (strcmp(group, row->group) != 0) {
+            if (group[0]) page_text(pager, 0, OC_ROLE_TEXT, "");
+            page_text(pager, 0, OC_ROLE_TITLE, row->group);
+            group = row->group;
+        }
+        page_keys(pager, (enum oc_request)i);
+    }
+    page_text(pager, 0, OC_ROLE_TEXT, "");
+    page_text(pager, 0, OC_ROLE_TITLE, "Signs");
+    page_text(pager, 1, OC_ROLE_TEXT,
+              "Beside a value: f from a file, s from --set, ? assumed, * changed here. Grey: it follows from other "
+              "options, or "
+              "has no effect now.");
+    page_text(
+        pager, 1, OC_ROLE_TEXT,
+        "In a bar: W weights, M master copies, G gradients, O optimizer, A activations, B buffers; then dots for what "
+        "the allocator reserves beyond them, the CUDA context and NCCL. Past the line of the capacity, ! stands "
+        "between "
+        "the letters.");
+    page_text(pager, 1, OC_ROLE_TEXT,
+              canvas->ascii && !canvas->colour ? "This terminal: no colour, ASCII only."
+              : canvas->ascii   ? "This terminal: colour, ASCII only (the locale is not UTF-8, or --ascii)."
+              : !canvas->colour ? "This terminal: no colour, UTF-8."
+                                : "This terminal: colour and UTF-8.");
+}
+
+static void page_note(struct pager *pager, const struct oc_input *input, const struct oc_note *note)
+{
+    char text[640], place[256] = "";
+    const char *key =
+        note->option >= 0 && note->option < OC_OPTIONS ? oc_option((enum oc_option_id)note->option)->key : "";
+    if (note->file < input->n_files && note->line > 0)
+        snprintf(place, sizeof place, " (%s:%d)", input->files[note->file], (int)note->line);
+    snprintf(text, sizeof text, "%s%s%s%s", note->name[0] ? note->name : key, note->name[0] || key[0] ? ": " : "",
+             note->text, place);
+    page_text(pager, 1, OC_ROLE_TEXT, text);
+}
+
+static void page_notes(struct pager *pager, const struct oc_input *input, enum oc_note_kind kind, const char *title)
+{
+    bool first = true;
+    for (int i = 0; i < input->n_notes; i++) {
+        if (input->notes[i].kind != kind) continue;
+        if (first) {
+            page_text(pager, 0, OC_ROLE_TEXT, "");
+            page_text(pager, 0, OC_ROLE_TITLE, title);
+            first = false;
+        }
+        page_note(pager, input, &input->notes[i]);
+    }
+}
+
+static void page_why(struct pager *pager, const struct oc_app *app)
+{
+    page_text(pager, 0, OC_ROLE_TITLE, "Why it is so");
+    for (int i = 0; i < app->reason.n; i++) {
+        page_text(pager, 1, OC_ROLE_TEXT, app->reason.sentence[i]);
+        page_text(pager, 0, OC_ROLE_TEXT, "");
+    }
+    for (int i = 0; i < app->answer->warnings.n; i++) {
+        if (i == 0) page_text(pager, 0, OC_ROLE_TITLE, "What the framework would change or ignore");
+        page_text(pager, 1, OC_ROLE_TEXT, app->answer->warnings.text[i]);
+    }
+    page_notes(pager, app->input, OC_NOTE_ASSUMED, "Assumed, because the input leaves it open");
+    page_notes(pager, app->input, OC_NOTE_WARNING, "Warnings");
+    page_notes(pager, app->input, OC_NOTE_UNMODELLED, "In the input, changes memory, and is not modelled");
+}
+
+static void page(struct pager *pager, const struct oc_app *app)
+{
+    pager->row = 0;
+    if (app->mode == OC_MODE_HELP)
+        page_help(pager, pager->canvas);
+    else
+        page_why(pager, app);
+}
+
+void oc_overlay_draw(struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    struct pager pager = {canvas, {rect.x + 2, rect.y + 1, rect.w - 4, rect.h - 2}, 0, 0};
+    if (pager.rect.w < 20 || pager.rect.h < 1) return;
+    pager.scroll = OC_OVERLAY_LINES; /* counts rows and draws nothing */
+    page(&pager, app);
+    int most = pager.row - pager.rect.h > 0 ? pager.row - pager.rect.h : 0;
+    if (app->scroll > most) app->scroll = most;
+    pager.scroll = app->scroll;
+    oc_canvas_fill(canvas, rect, OC_ROLE_TEXT);
+    page(&pager, app);
+    const char *hint = most > 0 ? "j k scroll   Esc closes" : "Esc closes";
+    oc_canvas_right(canvas, rect.x, rect.y, rect.w - 2, OC_ROLE_HINT, hint);
+    oc_canvas_hline(canvas, rect.x, rect.y + rect.h - 1, rect.w);
+    if (app->scroll < most) oc_canvas_text(canvas, rect.x + 2, rect.y + rect.h - 1, 8, OC_ROLE_HINT, " more ");
+}

@@ -1,0 +1,20 @@
+/* The probe's last words, read back. Ownership: plain values. */
+#ifndef OOMCAST_RESULT_H
+#define OOMCAST_RESULT_H
+
+#include "oomcast/probe.h"
+
+/* What a probe's child had to say about one plan. */
+struct oc_result {
+    uint64_t plan; /* hash of the plan that it ran */
+    enum oc_probe_status status;
+    char why[224];       /* unless DONE */
+    struct oc_rank rank; /* when DONE: peaks, moments and reserved */
+    double seconds;      /* it took, start of the child included */
+};
+
+/* Reads the final line of `oomcast probe --json`. False when it is not one; `result` is then a FAILED one with the
+ * reason. */
+bool oc_result_read(const char *line, struct oc_result *result);
+
+#endif

@@ -1,0 +1,22 @@
+/* The parts of the fit view. Each says how many rows it wants and draws in what it gets. */
+#ifndef OOMCAST_FIT_H
+#define OOMCAST_FIT_H
+
+#include "tui/screen/app.h"
+
+/* The bars at full size: a title, an axis, and per distinct group of stages model, simulated and base. */
+int oc_fit_bars_rows(const struct oc_app *app, bool wide);
+void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
+
+/* The probe at its own shape beside the model at that shape; 0 rows while nothing was measured. */
+int oc_fit_probe_rows(const struct oc_app *app);
+void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
+
+/* The table per class, 8 rows, and up to 3 more of totals. */
+enum { OC_FIT_TABLE_LEAST = 8, OC_FIT_TABLE_MOST = 11 };
+void oc_fit_table_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
+
+/* The worst stage's rank. */
+const struct oc_rank *oc_fit_worst(const struct oc_answer *answer);
+
+#endif

@@ -1,0 +1,214 @@
+#include "tui/views/fit.h"
+
+#include <string.h>
+
+#include "tui/screen/bars.h"
+#include "tui/screen/groups.h"
+
+enum { LABEL = 11, AMOUNT = 10, MOST_GROUPS = 64 };
+
+const struct oc_rank *oc_fit_worst(const struct oc_answer *answer)
+{
+    return &answer->ranks[answer->verdict.worst_stage];
+}
+
+/* A row of the chart: a label, a bar, an amount. */
+struct row {
+    const char *label;
+    const struct oc_instant *peak;
+    uint64_t device; /* upper end of the bytes on the device; 0 = not known for this row */
+    bool ghost;
+};
+
+struct chart {
+    struct oc_canvas *canvas;
+    struct oc_rect rect;
+    uint64_t scale, capacity;
+    enum oc_unit unit;
+    int y;
+};
+
+static int bar_width(const struct chart *chart)
+{
+    return chart->rect.w - LABEL - AMOUNT - 1;
+}
+
+/* The bar's continuation: what is reserved beyond the allocated, CUDA's context and NCCL. */
+static void draw_tail(const struct chart *chart, int x, const struct row *row)
+{
+    int width = bar_width(chart), edges[2];
+    const uint64_t parts[2] = {row->peak->allocated,
+                               row->device > row->peak->allocated ? row->device - row->peak->allocated : 0};
+    const uint64_t limit[1] = {chart->capacity < chart->scale ? chart->capacity : chart->scale};
+    oc_bar_edges(parts, 2, chart->scale, width, edges);
+    int line;
+    oc_bar_edges(limit, 1, chart->scale, width, &line);
+    for (int cell = edges[0] + 1; cell < edges[1]; cell++) {
+        struct oc_cell *at = oc_canvas_at(chart->canvas, x + cell, chart->y);
+        if (!at || at->code != ' ' || at->style.bg) continue;
+        bool past = chart->capacity && cell > line;
+        oc_canvas_put(chart->canvas, x + cell, chart->y,
+                      oc_canvas_style(chart->canvas, past ? OC_ROLE_BAD : OC_ROLE_DIM), past ? '!' : 0xb7);
+    }
+}
+
+static void draw_row(struct chart *chart, const struct row *row)
+{
+    char amount[OC_BYTES_TEXT];
+    const struct oc_rect *rect = &chart->rect;
+    if (chart->y >= rect->y + rect->h) return;
+    int x = rect->x + LABEL, width = bar_width(chart);
+    struct oc_bar bar = {row->peak->classes, chart->scale, chart->capacity, chart->unit, row->ghost};
+    oc_canvas_text(chart->canvas, rect->x + 1, chart->y, LABEL - 2, row->ghost ? OC_ROLE_DIM : OC_ROLE_TEXT,
+                   row->label);
+    oc_bar_draw(chart->canvas, x, chart->y, width, &bar);
+    draw_tail(chart, x, row);
+    oc_format_amount(row->peak->allocated, chart->unit, AMOUNT - 2, amount, sizeof amount);
+    oc_canvas_right(chart->canvas, x + width, chart->y, AMOUNT, row->ghost ? OC_ROLE_DIM : OC_ROLE_TEXT, amount);
+    chart->y++;
+}
+
+static uint64_t device_of(const struct oc_app *app, const struct oc_answer *answer, const struct oc_rank *rank)
+{
+    return app->model->device(&answer->plan, rank).high;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The axis goes as far as the longest of all rows, so that they can be compared. */
+static uint64_t largest_row(const struct oc_app *app)
+{
+    const struct oc_result *simulated = oc_app_simulated(app);
+    uint64_t largest = 0;
+    for (int i = 0; i < app->answer->n_ranks; i++)
+        largest = larger(largest, device_of(app, app->answer, &app->answer->ranks[i]));
+    if (app->has_base) largest = larger(largest, device_of(app, app->base, oc_fit_worst(app->base)));
+    if (simulated && simulated->status == OC_PROBE_DONE) largest = larger(largest, simulated->rank.peak.allocated);
+    return largest;
+}
+
+static void stages_label(const struct oc_answer *answer, const struct oc_group *group, char *text, size_t size)
+{
+    if (answer->n_ranks == 1)
+        snprintf(text, size, "model");
+    else if (group->first == group->last)
+        snprintf(text, size, "stage %d", group->first);
+    else
+        snprintf(text, size, "stage %d-%d", group->first, group->last);
+}
+
+static void draw_title(const struct oc_app *app, struct chart *chart)
+{
+    const struct oc_rect *rect = &chart->rect;
+    char capacity[OC_BYTES_TEXT], text[96] = "";
+    const char *unit = oc_unit_name(chart->unit);
+    oc_format_bytes(chart->capacity, OC_UNIT_GIB, capacity, sizeof capacity);
+    if (chart->capacity)
+        snprintf(text, sizeof text, chart->capacity > chart->scale ? "capacity %s >>" : "capacity %s", capacity);
+    int start = oc_canvas_right(chart->canvas, rect->x, chart->y, rect->w - 1, OC_ROLE_CAPACITY, text);
+    const char *title =
+        app->answer->n_ranks > 1 ? "Peak per pipeline stage, steady step" : "Peak of a rank, steady step";
+    if (oc_text_width(title) + 8 > start - rect->x)
+        title = app->answer->n_ranks > 1 ? "Peak per stage" : "Peak of a rank";
+    oc_canvas_print(chart->canvas, rect->x + 1, chart->y, start - rect->x - 2, OC_ROLE_TITLE, "%s, %s", title, unit);
+    chart->y++;
+}
+
+int oc_fit_bars_rows(const struct oc_app *app, bool wide)
+{
+    struct oc_group groups[MOST_GROUPS];
+    int left_out, n = oc_groups(app->answer, groups, MOST_GROUPS, &left_out);
+    const struct oc_result *simulated = oc_app_simulated(app);
+    return 2 + n + (simulated ? 1 : 0) + (app->has_base ? 1 : 0) + (wide ? 1 : 0) + (left_out ? 1 : 0);
+}
+
+/* What belongs under the worst group: the dry run of it, and the base. */
+static void draw_companions(const struct oc_app *app, struct chart *chart)
+{
+    const struct oc_result *simulated = oc_app_simulated(app);
+    if (simulated && simulated->status == OC_PROBE_DONE) {
+        struct row row = {"simulated", &simulated->rank.peak, 0, false};
+        draw_row(chart, &row);
+    } else if (simulated && chart->y < chart->rect.y + chart->rect.h) {
+        oc_canvas_text(chart->canvas, chart->rect.x + 1, chart->y, LABEL - 2, OC_ROLE_TEXT, "simulated");
+        oc_canvas_text(chart->canvas, chart->rect.x + LABEL, chart->y++, chart->rect.w - LABEL - 1, OC_ROLE_DIM,
+                       simulated->why);
+    }
+    if (app->has_base) {
+        const struct oc_rank *rank = oc_fit_worst(app->base);
+        struct row row = {"base", &rank->peak, device_of(app, app->base, rank), true};
+        draw_row(chart, &row);
+    }
+}
+
+void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    struct chart chart = {
+        canvas,      rect,  oc_axis_scale(largest_row(app), app->answer->plan.capacity), app->answer->plan.capacity,
+        OC_UNIT_GIB, rect.y};
+    struct oc_group groups[MOST_GROUPS];
+    int left_out, companions = oc_fit_bars_rows(app, false) - 2;
+    bool legend = rect.h > companions + 2;
+    chart.unit = oc_axis_unit(chart.scale);
+    int most = rect.h - 2 - (legend ? 1 : 0) - (oc_app_simulated(app) ? 1 : 0) - (app->has_base ? 1 : 0);
+    int n = oc_groups(app->answer, groups, most < 1 ? 1 : most > MOST_GROUPS ? MOST_GROUPS : most, &left_out);
+    if (left_out && n > 1) n = oc_groups(app->answer, groups, n - 1, &left_out);
+    draw_title(app, &chart);
+    if (rect.h > 1) oc_axis_draw(canvas, rect.x + LABEL, chart.y++, bar_width(&chart), chart.scale, chart.unit);
+    for (int i = 0; i < n; i++) {
+        char label[24];
+        const struct oc_rank *rank =
+            &app->answer->ranks[groups[i].worst ? app->answer->verdict.worst_stage : groups[i].first];
+        stages_label(app->answer, &groups[i], label, sizeof label);
+        struct row row = {label, &rank->peak, device_of(app, app->answer, rank), false};
+        draw_row(&chart, &row);
+        if (groups[i].worst) draw_companions(app, &chart);
+    }
+    if (left_out && chart.y < rect.y + rect.h)
+        oc_canvas_print(canvas, rect.x + 1, chart.y++, rect.w - 2, OC_ROLE_DIM,
+                        "and %d more stages, none of them larger", left_out);
+    if (legend && chart.y < rect.y + rect.h) oc_legend_draw(canvas, rect.x + LABEL, chart.y, rect.w - LABEL - 1);
+}
+
+int oc_fit_probe_rows(const struct oc_app *app)
+{
+    const struct oc_result *measured = oc_app_measured(app);
+    return measured && measured->status == OC_PROBE_DONE ? 4 : 0;
+}
+
+static void write_shape(const struct oc_app *app, char *text, size_t size)
+{
+    const struct oc_config *c = &app->shape.answer->plan.c;
+    snprintf(text, size, "%lld layer%s, hidden %lld, vocab %lld, %lld x %lld tokens", (long long)c->model_layers,
+             c->model_layers == 1 ? "" : "s", (long long)c->model_hidden, (long long)c->model_vocab,
+             (long long)c->batch_micro, (long long)c->batch_seq);
+}
+
+void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    const struct oc_result *result = oc_app_measured(app);
+    const struct oc_instant *model = &oc_fit_worst(app->shape.answer)->peak, *measured = &result->rank.peak;
+    char shape[160], difference[OC_BYTES_TEXT], amount[OC_BYTES_TEXT];
+    struct chart chart = {canvas, rect,        oc_axis_scale(larger(model->allocated, measured->allocated), 0),
+                          0,      OC_UNIT_MIB, rect.y};
+    chart.unit = oc_axis_unit(chart.scale);
+    write_shape(app, shape, sizeof shape);
+    oc_format_change(model->allocated, measured->allocated, OC_UNIT_BYTES, 0, difference, sizeof difference);
+    if (rect.h == 1) {
+        oc_format_bytes(measured->allocated, chart.unit, amount, sizeof amount);
+        oc_canvas_print(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TEXT, "Probe measured %s, model %s B apart",
+                        amount, difference);
+        return;
+    }
+    int used = oc_canvas_print(canvas, rect.x + 1, chart.y, rect.w - 2, OC_ROLE_TITLE, "Measured, %s",
+                               oc_unit_name(chart.unit));
+    oc_canvas_print(canvas, rect.x + 1 + used, chart.y++, rect.w - 2 - used, OC_ROLE_DIM, ": %s", shape);
+    draw_row(&chart, &(struct row){"model", model, 0, false});
+    draw_row(&chart, &(struct row){"measured", measured, 0, false});
+    if (chart.y < rect.y + rect.h)
+        oc_canvas_print(canvas, rect.x + LABEL, chart.y, rect.w - LABEL - 1, OC_ROLE_DIM, "measured - model = %s B",
+                        difference);
+}

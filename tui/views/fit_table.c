@@ -1,0 +1,210 @@
+#include "tui/views/fit.h"
+
+#include <string.h>
+
+#include "tui/report/units.h"
+
+enum { NAME = 15 };
+
+/* What one line of the table is about: a class, or the sum over them. */
+struct line {
+    const struct oc_app *app;
+    int class; /* OC_CLASSES: the sum */
+};
+
+static uint64_t amount_of(const struct oc_instant *peak, int class)
+{
+    return class < OC_CLASSES ? peak->classes[class] : peak->allocated;
+}
+
+static const struct oc_instant *simulated_peak(const struct oc_app *app)
+{
+    const struct oc_result *result = oc_app_simulated(app);
+    return result && result->status == OC_PROBE_DONE ? &result->rank.peak : NULL;
+}
+
+static const struct oc_instant *measured_peak(const struct oc_app *app)
+{
+    const struct oc_result *result = oc_app_measured(app);
+    return result && result->status == OC_PROBE_DONE ? &result->rank.peak : NULL;
+}
+
+static void model_cell(const struct line *line, int width, char *text, size_t size)
+{
+    oc_format_amount(amount_of(&oc_fit_worst(line->app->answer)->peak, line->class), OC_UNIT_GIB, width, text, size);
+}
+
+/* Bytes of each parameter on the rank: what "16 bytes a parameter" is about. */
+static void per_param_cell(const struct line *line, int width, char *text, size_t size)
+{
+    const struct oc_rank *rank = oc_fit_worst(line->app->answer);
+    if (rank->params == 0) return;
+    snprintf(text, size, "%.2f", (double)amount_of(&rank->peak, line->class) / (double)rank->params);
+    if ((int)strlen(text) > width)
+        snprintf(text, size, "%.0e", (double)amount_of(&rank->peak, line->class) / (double)rank->params);
+}
+
+static void simulated_cell(const struct line *line, int width, char *text, size_t size)
+{
+    const struct oc_instant *peak = simulated_peak(line->app);
+    if (peak) oc_format_amount(amount_of(peak, line->class), OC_UNIT_GIB, width, text, size);
+}
+
+static void simulated_difference_cell(const struct line *line, int width, char *text, size_t size)
+{
+    const struct oc_instant *peak = simulated_peak(line->app);
+    uint64_t model = amount_of(&oc_fit_worst(line->app->answer)->peak, line->class);
+    if (peak) oc_format_change(model, amount_of(peak, line->class), OC_UNIT_BYTES, width, text, size);
+}
+
+static void base_cell(const struct line *line, int width, char *text, size_t size)
+{
+    if (line->app->has_base)
+        oc_format_amount(amount_of(&oc_fit_worst(line->app->base)->peak, line->class), OC_UNIT_GIB, width, text, size);
+}
+
+static void change_cell(const struct line *line, int width, char *text, size_t size)
+{
+    if (!line->app->has_base) return;
+    oc_format_change(amount_of(&oc_fit_worst(line->app->base)->peak, line->class),
+                     amount_of(&oc_fit_worst(line->app->answer)->peak, line->class), OC_UNIT_GIB, width, text, size);
+}
+
+static void shape_cell(const struct line *line, int width, char *text, size_t size)
+{
+    if (!measured_peak(line->app)) return;
+    oc_format_amount(amount_of(&oc_fit_worst(line->app->shape.answer)->peak, line->class), OC_UNIT_MIB, width, text,
+                     size);
+}
+
+static void measured_cell(const struct line *line, int width, char *text, size_t size)
+{
+    const struct oc_instant *peak = measured_peak(line->app);
+    if (peak) oc_format_amount(amount_of(peak, line->class), OC_UNIT_MIB, width, text, size);
+}
+
+static void measured_difference_cell(const struct line *line, int width, char *text, size_t size)
+{
+    const struct oc_instant *peak = measured_peak(line->app);
+    if (!peak) return;
+    uint64_t model = amount_of(&oc_fit_worst(line->app->shape.answer)->peak, line->class);
+    oc_format_change(model, amount_of(peak, line->class), OC_UNIT_BYTES, width, text, size);
+}
+
+/* Columns in the order in which they stand. The highest rank is left out first where there is no room. */
+static const struct column {
+    const char *head;
+    int width, rank;
+    bool probe; /* at the probe's own shape */
+    void (*write)(const struct line *line, int width, char *text, size_t size);
+} columns[] = {
+    {"model", 9, 0, false, model_cell},
+    {"B/param", 9, 4, false, per_param_cell},
+    {"simulated", 11, 1, false, simulated_cell},
+    {"off by, B", 12, 5, false, simulated_difference_cell},
+    {"base", 9, 2, false, base_cell},
+    {"change", 9, 2, false, change_cell},
+    {"model", 10, 6, true, shape_cell},
+    {"measured", 10, 6, true, measured_cell},
+    {"off by, B", 12, 6, true, measured_difference_cell},
+};
+
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+/* The rank up to which all columns fit. Base and change give their place to nothing else: a column that comes and goes
+ * would move its neighbours. */
+static int columns_that_fit(int width)
+{
+    for (int most = 9; most > 0; most--) {
+        int used = NAME;
+        for (int i = 0; i < COLUMNS; i++)
+            if (columns[i].rank <= most) used += columns[i].width;
+        if (used <= width) return most;
+    }
+    return 0;
+}
+
+static void draw_cells(struct oc_canvas *canvas, struct oc_rect rect, int y, int most, const struct line *line)
+{
+    int x = rect.x + NAME;
+    for (int i = 0; i < COLUMNS; i++) {
+        char text[OC_BYTES_TEXT] = "-";
+        if (columns[i].rank > most) continue;
+        enum oc_role role = line->class == OC_CLASSES ? OC_ROLE_TITLE : OC_ROLE_TEXT;
+        columns[i].write(line, columns[i].width - 1, text, sizeof text);
+        if (strcmp(text, "-") == 0 || strcmp(text, "0") == 0 || strcmp(text, "0.00") == 0) role = OC_ROLE_DIM;
+        if (columns[i].write == change_cell && text[0] == '+') role = OC_ROLE_DELTA_UP;
+        if (columns[i].write == change_cell && text[0] == '-' && text[1]) role = OC_ROLE_DELTA_DOWN;
+        oc_canvas_right(canvas, x, y, columns[i].width, role, text);
+        x += columns[i].width;
+    }
+}
+
+static void draw_head(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int most)
+{
+    int x = rect.x + NAME;
+    char where[24] = "GiB";
+    if (app->answer->n_ranks > 1) snprintf(where, sizeof where, "stage %d, GiB", (int)app->answer->verdict.worst_stage);
+    oc_canvas_text(canvas, rect.x + 1, rect.y, NAME - 1, OC_ROLE_DIM, where);
+    for (int i = 0; i < COLUMNS; i++) {
+        char head[24];
+        if (columns[i].rank > most) continue;
+        bool first = columns[i].probe && !columns[i - 1].probe;
+        snprintf(head, sizeof head, "%s%s", first ? "MiB: " : "", columns[i].head);
+        oc_canvas_right(canvas, x, rect.y, columns[i].width, OC_ROLE_DIM, head);
+        x += columns[i].width;
+    }
+}
+
+static void draw_class(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int y, int most,
+                       int class)
+{
+    struct line line = {app, class};
+    if (class == OC_CLASSES) {
+        oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TITLE, "= allocated");
+    } else {
+        const struct oc_class_look *look = &canvas->theme->classes[class];
+        struct oc_style style = {0};
+        if (canvas->colour) style = (struct oc_style){look->text, look->colour, 0};
+        oc_canvas_put(canvas, rect.x + 1, y, style, (uint32_t)look->letter);
+        oc_canvas_text(canvas, rect.x + 3, y, NAME - 3, OC_ROLE_TEXT, oc_class_name((enum oc_class) class));
+    }
+    draw_cells(canvas, rect, y, most, &line);
+}
+
+/* Totals that are never mixed with the classes: each says what it is. */
+static void draw_totals(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int y)
+{
+    const struct oc_plan *plan = &app->answer->plan;
+    const struct oc_rank *rank = oc_fit_worst(app->answer);
+    char low[OC_BYTES_TEXT], high[OC_BYTES_TEXT], text[96];
+    int end = rect.y + rect.h;
+    if (y < end && rank->reserved) {
+        oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TEXT, "reserved");
+        oc_format_amount(rank->reserved, OC_UNIT_GIB, 8, text, sizeof text);
+        oc_canvas_right(canvas, rect.x + NAME, y, 9, OC_ROLE_TEXT, text);
+        oc_canvas_text(canvas, rect.x + NAME + 11, y++, rect.w - NAME - 12, OC_ROLE_DIM,
+                       "segments of the caching allocator");
+    }
+    if (y < end) {
+        struct oc_range device = app->answer->verdict.device;
+        oc_format_amount(device.low, OC_UNIT_GIB, 8, low, sizeof low);
+        oc_format_amount(device.high, OC_UNIT_GIB, 8, high, sizeof high);
+        oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TEXT, "on the device");
+        oc_canvas_right(canvas, rect.x + NAME, y, 9, OC_ROLE_TEXT, high);
+        snprintf(text, sizeof text,
+                 plan->c.parallel_world > 1 ? "from %s: with the CUDA context and NCCL"
+                                            : "from %s: with the CUDA context",
+                 low);
+        oc_canvas_text(canvas, rect.x + NAME + 11, y, rect.w - NAME - 12, OC_ROLE_DIM, text);
+    }
+}
+
+void oc_fit_table_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    int most = columns_that_fit(rect.w);
+    draw_head(app, canvas, rect, most);
+    for (int class = 0; class <= OC_CLASSES && class + 1 < rect.h; class ++)
+        draw_class(app, canvas, rect, rect.y + 1 + class, most, class);
+    if (rect.h > OC_FIT_TABLE_LEAST) draw_totals(app, canvas, rect, rect.y + OC_FIT_TABLE_LEAST);
+}
