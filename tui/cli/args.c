@@ -1,6 +1,6 @@
 /* Arguments, from two tables: the commands, and the options with the commands that take them. */
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/base/names.h"
@@ -22,12 +22,11 @@ const struct oc_command oc_commands[] = {
     {0}};
 /* clang-format on */
 
-enum { OPEN = 1, REPORT = 2, CHECK = 4, PROBE = 8, LISTS = 16, ALL = 31, CASES = OPEN | REPORT | CHECK | PROBE };
+enum { OPEN = 1, REPORT = 2, CHECK = 4, PROBE = 8, GPUS = 64, ALL = 255, CASES = OPEN | REPORT | CHECK | PROBE };
 
 static unsigned mask_of(const struct oc_command *command)
 {
-    unsigned bit = 1u << (command - oc_commands);
-    return bit < LISTS ? bit : LISTS;
+    return 1u << (command - oc_commands);
 }
 
 /* ---- the options ---- */
@@ -49,18 +48,6 @@ const char *oc_device_name(enum oc_device device)
     return device_names[device];
 }
 
-static bool set_help(struct oc_args *args, const char *value)
-{
-    (void)value;
-    return args->help = true;
-}
-
-static bool set_version(struct oc_args *args, const char *value)
-{
-    (void)value;
-    return args->version = true;
-}
-
 static bool add_set(struct oc_args *args, const char *value)
 {
     if (args->n_sets == OC_MAX_SETS) return false;
@@ -80,12 +67,6 @@ static bool set_unit(struct oc_args *args, const char *value)
     return oc_unit_find(value, &args->unit);
 }
 
-static bool set_entries(struct oc_args *args, const char *value)
-{
-    (void)value;
-    return args->entries = true;
-}
-
 static bool set_margin(struct oc_args *args, const char *value)
 {
     return oc_parse_integer(value, true, &args->margin) && args->margin >= 0;
@@ -96,18 +77,6 @@ static bool set_device(struct oc_args *args, const char *value)
     const int at = index_of(value, device_names, sizeof device_names / sizeof device_names[0]);
     if (at >= 0) args->device = (enum oc_device)at;
     return at >= 0;
-}
-
-static bool set_json(struct oc_args *args, const char *value)
-{
-    (void)value;
-    return args->json = true;
-}
-
-static bool set_full(struct oc_args *args, const char *value)
-{
-    (void)value;
-    return args->full = true;
 }
 
 static bool set_steps(struct oc_args *args, const char *value)
@@ -128,16 +97,15 @@ static bool set_parent(struct oc_args *args, const char *value)
     return oc_parse_integer(value, false, &args->parent) && args->parent > 0;
 }
 
-static bool set_plain(struct oc_args *args, const char *value)
+static bool set_depth(struct oc_args *args, const char *value)
 {
-    (void)value;
-    return args->plain = true;
+    return oc_depth_find(value, &args->depth);
 }
 
-static bool set_no_live(struct oc_args *args, const char *value)
+static bool set_script(struct oc_args *args, const char *value)
 {
-    (void)value;
-    return args->no_live = true;
+    args->script = value;
+    return true;
 }
 
 static bool set_theme(struct oc_args *args, const char *value)
@@ -148,33 +116,40 @@ static bool set_theme(struct oc_args *args, const char *value)
 
 struct flag {
     const char *name;
-    char letter;                                           /* "-h", or 0 */
-    const char *value;                                     /* what follows it, or NULL for a switch */
+    char letter;                                           /* 'h' for -h, or 0 */
+    const char *value;                                     /* what follows it; NULL for a switch */
     unsigned commands;                                     /* which take it */
-    bool (*read)(struct oc_args *args, const char *value); /* false: the value is not one it takes */
+    bool (*read)(struct oc_args *args, const char *value); /* false: the value is not one it takes; NULL for a switch */
+    size_t on;                                             /* of a switch: the bool in struct oc_args that it sets */
     const char *help;                                      /* NULL: between our own processes, not shown */
 };
 
+#define ON(field) NULL, offsetof(struct oc_args, field)
+
+/* clang-format off */
 static const struct flag flags[] = {
-    {"--set", 0, "KEY=VALUE", CASES, add_set, "set an option (see `oomcast options`); may repeat, the last wins"},
-    {"--units", 0, "gib|gb|bytes", OPEN | REPORT | CHECK | PROBE, set_unit,
-     "unit of what is printed; gib unless given"},
-    {"--format", 0, "text|json", REPORT, set_format, "text for people, json for programs"},
-    {"--entries", 0, NULL, REPORT, set_entries,
-     "with every ledger entry: what it is, when it lives, which rule says so"},
-    {"--margin", 0, "BYTES", CHECK, set_margin, "it fits only if so much is left: 2GiB, 500MB"},
-    {"--device", 0, "auto|cuda|host|dry", PROBE, set_device, "where it runs; dry only allocates, in no memory"},
-    {"--steps", 0, "N", PROBE, set_steps, "optimizer steps, 2 to 64; 4 unless given"},
-    {"--limit", 0, "BYTES", PROBE, set_limit, "memory that it may take; 256MiB unless given or --full"},
-    {"--full", 0, NULL, PROBE, set_full, "at full size, nothing cut; dry always is"},
-    {"--json", 0, NULL, PROBE, set_json, "one JSON object a line: progress, then the result"},
-    {"--ppid", 0, "PID", PROBE, set_parent, NULL},
-    {"--plain", 0, NULL, OPEN, set_plain, "the text report, even in a terminal"},
-    {"--theme", 0, "NAME", OPEN, set_theme, "colours of the screen (see `oomcast themes`)"},
-    {"--no-live", 0, NULL, OPEN, set_no_live, "run the probe only when asked to, with p"},
-    {"--help", 'h', NULL, ALL, set_help, "this text"},
-    {"--version", 'V', NULL, ALL, set_version, "the version"},
+    {"--set", 0, "KEY=VALUE", CASES, add_set, 0, "set an option (see `oomcast options`); may repeat, the last wins"},
+    {"--units", 0, "gib|gb|bytes", CASES | GPUS, set_unit, 0, "unit of what is printed; gib unless given, mib for a probe"},
+    {"--format", 0, "text|json", REPORT, set_format, 0, "text for people, json for programs"},
+    {"--entries", 0, NULL, REPORT, ON(entries), "with every ledger entry: what it is, when it lives, which rule says so"},
+    {"--margin", 0, "BYTES", CHECK, set_margin, 0, "it fits only if so much is left: 2GiB, 500MB"},
+    {"--device", 0, "auto|cuda|host|dry", PROBE, set_device, 0, "where it runs; dry only allocates, in no memory"},
+    {"--steps", 0, "N", PROBE, set_steps, 0, "optimizer steps, 2 to 64; 4 unless given"},
+    {"--limit", 0, "BYTES", PROBE, set_limit, 0, "memory that it may take; 256MiB unless given or --full"},
+    {"--full", 0, NULL, PROBE, ON(full), "at full size, nothing cut; dry always is"},
+    {"--json", 0, NULL, PROBE, ON(json), "one JSON object a line: progress, then the result"},
+    {"--ppid", 0, "PID", PROBE, set_parent, 0, NULL},
+    {"--plain", 0, NULL, OPEN, ON(plain), "the text report, even in a terminal"},
+    {"--no-live", 0, NULL, OPEN, ON(no_live), "run the probe only when asked to, with p"},
+    {"--theme", 0, "NAME|FILE", OPEN, set_theme, 0, "colours of the screen (see `oomcast themes`)"},
+    {"--color", 0, "auto|never|8|16|256", OPEN, set_depth, 0, "how many colours"},
+    {"--ascii", 0, NULL, OPEN, ON(ascii), "draw with ASCII only"},
+    {"--script", 0, "FILE", OPEN, set_script, 0, "keys to begin with, for tests and pictures"},
+    {"--no-display", 0, NULL, OPEN, ON(no_display), "touch no terminal: a script draws on a canvas"},
+    {"--help", 'h', NULL, ALL, ON(help), "this text"},
+    {"--version", 'V', NULL, ALL, ON(version), "the version"},
 };
+/* clang-format on */
 
 enum { FLAGS = sizeof flags / sizeof flags[0] };
 
@@ -260,6 +235,10 @@ static bool read_flag(struct oc_args *args, int argc, char *const argv[], int *a
             return oc_hint(error, "%s %s", flag->name, flag->value);
         }
         value = argv[++*at];
+    }
+    if (!flag->read) {
+        *(bool *)((char *)args + flag->on) = true;
+        return true;
     }
     if (flag->read(args, value)) return true;
     if (flag->read == add_set) return oc_fail(error, OC_E_USAGE, "too many --set: at most %d", (int)OC_MAX_SETS);

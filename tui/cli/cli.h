@@ -12,6 +12,7 @@
 
 #include "tui/report/buffer.h"
 #include "tui/report/units.h"
+#include "tui/screen/screen.h"
 
 /* A contract: scripts read these. */
 enum oc_exit {
@@ -43,8 +44,10 @@ struct oc_args {
     int steps;
     int64_t limit;  /* bytes the probe may take; 0 = its own choice */
     int64_t parent; /* process id of the parent that a probe must not outlive; 0 = none */
-    bool plain, no_live;
-    const char *theme; /* NULL: the default */
+    bool plain, no_live, ascii, no_display;
+    enum oc_depth depth; /* colours */
+    const char *theme;   /* NULL: the default */
+    const char *script;  /* keys to begin with, for tests and pictures; NULL = none */
 };
 
 struct oc_command {

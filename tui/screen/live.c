@@ -117,6 +117,7 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     }
     argv[n++] = (char *)"probe";
     argv[n++] = (char *)"--json";
+    argv[n++] = (char *)"--full"; /* the host lane's configuration is cut already */
     argv[n++] = (char *)"--device";
     argv[n++] = (char *)device[which];
     for (int id = 0; id < OC_OPTIONS; id++) {
