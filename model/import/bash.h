@@ -48,6 +48,9 @@ bool bash_variable(struct bash *script, const char *name, struct bash_word *valu
 /* The white-space separated parts of a word, as `eval` or `bash -c` would read it; quotes are taken off. */
 const struct bash_word *bash_split(struct bash *script, const struct bash_word *word, int *count);
 
+/* A copy of a text that lives as long as the script; "" when out of memory. */
+const char *bash_keep(struct bash *script, const char *text, size_t length);
+
 /* 1-based line and column of an offset. */
 void bash_place(const struct bash *script, uint32_t offset, int *line, int *column);
 

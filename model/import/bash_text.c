@@ -170,6 +170,15 @@ const char *bash_cause(const struct bash *script, uint32_t cause, const char *fi
     return text;
 }
 
+const char *bash_keep(struct bash *script, const char *text, size_t length)
+{
+    char *copy = bash_alloc(script, length + 1);
+    if (!copy) return "";
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    return copy;
+}
+
 const struct bash_command *bash_commands(const struct bash *script, int *count)
 {
     *count = script->n_commands;
