@@ -70,7 +70,7 @@ static void says_everything(void **state)
     assert_has(text, "2,000,000 parameters");
     assert_has(text, "Stage 0: 1,000,000 parameters on each of 2 ranks");
     assert_has(text, "allocated, GB");
-    assert_has(text, "14.00 B in the step (weights 2.00, master 0.00, gradients 4.00, optimizer 8.00)");
+    assert_has(text, "14.00 B in the step (weights 2.00, gradients 4.00, optimizer 8.00)");
     assert_has(text, "; 11.00 B in backward, beside activations");
     assert_has(text, "in the allocator's segments (simulated)");
     assert_has(text, "what nvidia-smi shows: reserved + CUDA context");
@@ -188,6 +188,28 @@ static void without_a_shape(void **state)
     help_run_free(run);
 }
 
+/* Largest at the peak first; what is not alive there is listed too. */
+static void entries_are_listed(void **state)
+{
+    (void)state;
+    struct help_run *run = help_run();
+    run->report.unit = OC_UNIT_BYTES;
+    char *text = text_of(run);
+    assert_has(text, "these add up to 23,002,112 B");
+    const char *saved = strstr(text, "12,000,004 A layers.saved, fp16, 4 times, forward to backward");
+    const char *optimizer = strstr(text, "8,000,000 O state, fp16, step to end"),
+               *scratch = strstr(text, "0 B scratch");
+    assert_non_null(strstr(text, "B allocator.rounding, init to end"));
+    assert_true(saved && optimizer && scratch && saved < optimizer && optimizer < scratch);
+    assert_has(text, "a \"rule\" [tests]");
+    free(text);
+    run->report.ledgers = NULL;
+    text = text_of(run);
+    assert_lacks(text, "Entries:");
+    free(text);
+    help_run_free(run);
+}
+
 static void words_wrap(void **state)
 {
     (void)state;
@@ -202,10 +224,10 @@ static void words_wrap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_everything), cmocka_unit_test(names_the_first_iteration),
-        cmocka_unit_test(bytes_are_exact), cmocka_unit_test(verdicts),
-        cmocka_unit_test(pipelines),       cmocka_unit_test(without_a_shape),
-        cmocka_unit_test(words_wrap),
+        cmocka_unit_test(says_everything),    cmocka_unit_test(names_the_first_iteration),
+        cmocka_unit_test(bytes_are_exact),    cmocka_unit_test(verdicts),
+        cmocka_unit_test(pipelines),          cmocka_unit_test(without_a_shape),
+        cmocka_unit_test(entries_are_listed), cmocka_unit_test(words_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

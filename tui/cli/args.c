@@ -1,4 +1,5 @@
 /* Arguments, from two tables: the commands, and the options with the commands that take them. */
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -300,13 +301,14 @@ bool oc_args_read(struct oc_args *args, int argc, char *const argv[], struct oc_
 
 static void put_flags(const struct oc_command *command, struct oc_buffer *out)
 {
+    enum { COLUMN = 31, WIDTH = 79 };
     for (int i = 0; i < FLAGS; i++) {
         char name[48];
         if (!flags[i].help || !(flags[i].commands & mask_of(command))) continue;
         snprintf(name, sizeof name, "%s%s%s", flags[i].name, flags[i].value ? " " : "",
                  flags[i].value ? flags[i].value : "");
-        oc_putf(out, "  %-27s ", name);
-        oc_put_wrapped(out, flags[i].help, 30, 30, 79);
+        oc_putf(out, "  %-*s", COLUMN - 2, name);
+        oc_put_wrapped(out, flags[i].help, COLUMN, COLUMN, WIDTH);
     }
 }
 
@@ -315,22 +317,23 @@ void oc_put_help(const struct oc_command *command, struct oc_buffer *out)
     if (command->name[0]) {
         oc_putf(out, "usage: oomcast %s%s%s [OPTION...]\n\n", command->name, command->words[0] ? " " : "",
                 command->words);
-        oc_putf(out, "%s.\n\n", command->help);
+        oc_putf(out, "%c%s.\n\n", toupper((unsigned char)command->help[0]), command->help + 1);
         put_flags(command, out);
         return;
     }
-    oc_put(out, "oomcast shows how much GPU memory training a transformer takes, why, and whether it fits.\n\n"
+    oc_put(out, "oomcast shows how much GPU memory training a transformer takes, why, and\n"
+                "whether it fits.\n\n"
                 "usage: oomcast [FILE...] [OPTION...]\n"
                 "       oomcast COMMAND [FILE...] [OPTION...]\n\n"
-                "A FILE is a launch script or a session, and - is standard input. Between files the earlier wins,\n"
-                "and --set wins over files. Without a FILE a built-in example opens.\n\n");
+                "A FILE is a launch script or a session, and - is standard input. Between files\n"
+                "the earlier wins, and --set wins over files. Without a FILE a built-in example\n"
+                "opens.\n\n");
     for (const struct oc_command *each = oc_commands; each->name; each++) {
         oc_putf(out, "  %-8s %-10s ", each->name, each->words);
         oc_put_wrapped(out, each->help, 22, 22, 79);
     }
     oc_put(out, "\n");
     put_flags(command, out);
-    oc_put(out,
-           "\nEvery command has --help of its own. Exit status: 0 done or fits, 1 does not fit (check only), 2 bad\n"
-           "usage or input, 3 the probe failed, 70 a defect of oomcast.\n");
+    oc_put(out, "\nEvery command has --help of its own. Exit status: 0 done or fits, 1 does not\n"
+                "fit (check only), 2 bad usage or input, 3 the probe failed, 70 a defect.\n");
 }

@@ -6,6 +6,8 @@
 
 #include "tui/cli/cli.h"
 
+enum { NO_FILE = 255 };
+
 /* examples/llama3-8b-sgd-fp16.sh, made into bytes by the build: the program alone works from any directory. */
 extern const unsigned char oc_example_script[];
 extern const size_t oc_example_script_size;
@@ -26,8 +28,8 @@ static bool load_example(struct oc_input *input, struct oc_error *error)
         return false;
     if (oc_given(&input->c.config, OC_OPT_gpu)) return true;
     if (!oc_option_set(&input->c.config, OC_OPT_gpu, "h100-80g", error)) return false;
-    input->c.origin[OC_OPT_gpu] = (struct oc_origin){.from = OC_FROM_ASSUMED};
-    oc_note_add(input, OC_NOTE_ASSUMED, OC_OPT_gpu, "", 0, 0, "the built-in example is about eight H100s");
+    input->c.origin[OC_OPT_gpu] = (struct oc_origin){.from = OC_FROM_ASSUMED, .file = NO_FILE};
+    oc_note_add(input, OC_NOTE_ASSUMED, OC_OPT_gpu, "", NO_FILE, 0, "the built-in example is about eight H100s");
     return true;
 }
 

@@ -61,3 +61,25 @@ void oc_alive_at_peak(const struct oc_ledger *ledger, struct oc_alive *alive)
     }
     alive->allocated = counter.allocated;
 }
+
+struct oc_entry oc_rounding_entry(const struct oc_alive *alive)
+{
+    return (struct oc_entry){.name = "allocator.rounding",
+                             .why = "the caching allocator's blocks are multiples of 512 bytes",
+                             .source = "pytorch c10/cuda/CUDACachingAllocator.cpp round_size",
+                             .bytes = alive->rounding,
+                             .count = 1,
+                             .class = OC_BUFFERS,
+                             .death = {.phase = OC_PH_END}};
+}
+
+const char *oc_phase_name(enum oc_phase phase)
+{
+    static const char *const names[OC_PHASES] = {[OC_PH_INIT] = "init",           [OC_PH_START] = "start",
+                                                 [OC_PH_FORWARD] = "forward",     [OC_PH_LOSS] = "loss",
+                                                 [OC_PH_RECOMPUTE] = "recompute", [OC_PH_BACKWARD] = "backward",
+                                                 [OC_PH_REDUCE] = "reduce",       [OC_PH_CLIP] = "clip",
+                                                 [OC_PH_STEP] = "step",           [OC_PH_AFTER_STEP] = "after_step",
+                                                 [OC_PH_IDLE] = "idle",           [OC_PH_END] = "end"};
+    return phase < OC_PHASES ? names[phase] : "?";
+}

@@ -16,4 +16,10 @@ struct oc_alive {
  * found by counting every birth and death, independently of oc_sweep(). */
 void oc_alive_at_peak(const struct oc_ledger *ledger, struct oc_alive *alive);
 
+/* The rounding as an entry of its own, so that a list of entries adds up to the allocated bytes. */
+struct oc_entry oc_rounding_entry(const struct oc_alive *alive);
+
+/* "init", "forward", ..., "end": as births and deaths are written. */
+const char *oc_phase_name(enum oc_phase phase);
+
 #endif

@@ -95,17 +95,6 @@ static void put_peak(struct oc_json *json, const struct oc_plan *plan, const str
     oc_json_close(json);
 }
 
-static const char *phase_name(uint8_t phase)
-{
-    static const char *const names[OC_PHASES] = {[OC_PH_INIT] = "init",           [OC_PH_START] = "start",
-                                                 [OC_PH_FORWARD] = "forward",     [OC_PH_LOSS] = "loss",
-                                                 [OC_PH_RECOMPUTE] = "recompute", [OC_PH_BACKWARD] = "backward",
-                                                 [OC_PH_REDUCE] = "reduce",       [OC_PH_CLIP] = "clip",
-                                                 [OC_PH_STEP] = "step",           [OC_PH_AFTER_STEP] = "after_step",
-                                                 [OC_PH_IDLE] = "idle",           [OC_PH_END] = "end"};
-    return phase < OC_PHASES ? names[phase] : "?";
-}
-
 /* `at_peak` is what the entry holds at the steady peak; these add up to the peak's allocated bytes. */
 static void put_entry(struct oc_json *json, const struct oc_entry *entry, uint64_t at_peak)
 {
@@ -116,8 +105,8 @@ static void put_entry(struct oc_json *json, const struct oc_entry *entry, uint64
     oc_json_string(json, "dtype", oc_dtype_name((enum oc_dtype)entry->dtype));
     oc_json_unsigned(json, "bytes", entry->bytes);
     oc_json_unsigned(json, "count", entry->count);
-    oc_json_string(json, "birth", phase_name(entry->birth.phase));
-    oc_json_string(json, "death", phase_name(entry->death.phase));
+    oc_json_string(json, "birth", oc_phase_name((enum oc_phase)entry->birth.phase));
+    oc_json_string(json, "death", oc_phase_name((enum oc_phase)entry->death.phase));
     oc_json_unsigned(json, "at_peak", at_peak);
     oc_json_string(json, "why", entry->why ? entry->why : "");
     oc_json_string(json, "source", entry->source ? entry->source : "");
@@ -135,13 +124,7 @@ static void put_entries(struct oc_json *json, const struct oc_ledger *ledger)
     oc_json_array(json, "entries", false);
     for (int i = 0; i < ledger->n_entries; i++) put_entry(json, &ledger->entries[i], alive->bytes[i]);
     if (alive->rounding) {
-        const struct oc_entry rounding = {.name = "allocator.rounding",
-                                          .why = "the caching allocator's blocks are multiples of 512 bytes",
-                                          .source = "pytorch c10/cuda/CUDACachingAllocator.cpp round_size",
-                                          .bytes = alive->rounding,
-                                          .count = 1,
-                                          .class = OC_BUFFERS,
-                                          .death = {.phase = OC_PH_END}};
+        const struct oc_entry rounding = oc_rounding_entry(alive);
         put_entry(json, &rounding, alive->rounding);
     }
     oc_json_close(json);

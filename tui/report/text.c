@@ -47,7 +47,7 @@ static void put_run(struct oc_buffer *out, const struct oc_plan *plan)
         snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", types[i].what,
                  oc_dtype_name(types[i].dtype));
     }
-    oc_text_field(out, "Types", text);
+    if (text[0]) oc_text_field(out, "Types", text);
 }
 
 static void put_model(struct oc_buffer *out, const struct oc_answer *answer)

@@ -104,6 +104,7 @@ static void put_per_parameter(struct oc_buffer *out, const struct oc_rank *rank)
         size_t used = strlen(parts);
         in_step += bytes;
         in_backward += (double)backward->classes[states[i]] / params;
+        if (step->classes[states[i]] == 0) continue;
         snprintf(parts + used, sizeof parts - used, "%s%s %.2f", used ? ", " : "", oc_class_name(states[i]), bytes);
     }
     snprintf(line, sizeof line, "%.2f B in the step (%s)", in_step, parts);
@@ -162,6 +163,7 @@ static void put_stage(struct oc_buffer *out, const struct oc_report *report, int
     oc_put(out, "\n");
     put_per_parameter(out, rank);
     put_totals(out, &report->answer->plan, rank, report->unit);
+    if (report->ledgers) oc_text_entries(out, &report->ledgers[i], report->unit);
 }
 
 /* One line per distinct stage, for pipelines. */
