@@ -104,18 +104,24 @@ static uint64_t size_when_grown(const struct oc_alloc *alloc, uint32_t block)
     return alloc->blocks[block].size + (grows ? alloc->blocks[next].size : 0);
 }
 
-/* The smallest free block of at least `size` bytes, the lowest address among equals. Leaves its bin; 0 = none. */
-static uint32_t take_best_fit(struct oc_alloc *alloc, int pool, uint64_t size)
+/* The smallest free block of at least `size` bytes, but an end that can still grow after all that are smaller than what
+ * it can become. Leaves its bin; 0 = none. */
+static uint32_t take_expandable(struct oc_alloc *alloc, int pool, uint64_t size)
 {
     uint32_t block = oc_free_from(alloc, pool, size, 0);
     if (!block) return 0;
-    while (alloc->provider.expandable_segments) {
+    for (;;) {
         uint32_t next = oc_free_from(alloc, pool, alloc->blocks[block].size, alloc->blocks[block].address + 1);
         if (!next || size_when_grown(alloc, next) >= size_when_grown(alloc, block)) break;
         block = next;
     }
     oc_free_remove(alloc, block);
     return block;
+}
+
+static uint32_t take_cached(struct oc_alloc *alloc, int pool, uint64_t size)
+{
+    return alloc->provider.expandable_segments ? take_expandable(alloc, pool, size) : oc_free_take(alloc, pool, size);
 }
 
 static uint32_t take_new(struct oc_alloc *alloc, int pool, uint64_t size)
@@ -135,7 +141,7 @@ uintptr_t oc_alloc_get(struct oc_alloc *alloc, uint64_t bytes, uint32_t *handle)
     uint64_t size = oc_alloc_round(bytes);
     if (size > OC_REQUEST_MOST) return 0;
     int pool = size <= OC_SMALL_MOST ? OC_POOL_SMALL : OC_POOL_LARGE;
-    uint32_t block = take_best_fit(alloc, pool, size);
+    uint32_t block = take_cached(alloc, pool, size);
     if (!block) block = take_new(alloc, pool, size);
     if (!block) {
         alloc->stats.retries++;

@@ -82,12 +82,15 @@ void oc_free_add(struct oc_alloc *alloc, uint32_t block);
 void oc_free_remove(struct oc_alloc *alloc, uint32_t block);
 
 /* The first free block at or after (size, address) in the order of size, then address; 0 = none. */
-uint32_t oc_free_from(const struct oc_alloc *alloc, int pool, uint64_t size, uint64_t address);
+uint32_t oc_free_from(struct oc_alloc *alloc, int pool, uint64_t size, uint64_t address);
 
-/* The same for blocks of address space without memory, in the order of their addresses. */
+/* Takes the smallest free block of at least `size` bytes out of its bin, the lowest address among equals; 0 = none. */
+uint32_t oc_free_take(struct oc_alloc *alloc, int pool, uint64_t size);
+
+/* Adding, removing and finding blocks of address space without memory, in the order of their addresses. */
 void oc_unmapped_add(struct oc_alloc *alloc, uint32_t block);
 void oc_unmapped_remove(struct oc_alloc *alloc, uint32_t block);
-uint32_t oc_unmapped_from(const struct oc_alloc *alloc, int pool, uint64_t address);
+uint32_t oc_unmapped_from(struct oc_alloc *alloc, int pool, uint64_t address);
 
 /* Joins a block that is in no tree with its neighbours of the given state, which leave their trees. */
 void oc_block_merge(struct oc_alloc *alloc, uint32_t block, enum oc_block_state state);

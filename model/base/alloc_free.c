@@ -37,11 +37,10 @@ static void tree_add(struct oc_block *blocks, uint32_t *link, uint32_t node)
     *left = *right = 0;
 }
 
-static void tree_remove(struct oc_block *blocks, uint32_t *link, uint32_t node)
+/* Takes out the node that `link` leads to: its two sides become one tree again. */
+static void tree_unlink(struct oc_block *blocks, uint32_t *link)
 {
-    uint64_t size = key(&blocks[node]), address = blocks[node].address;
-    while (*link != node) link = before(&blocks[*link], size, address) ? &blocks[*link].right : &blocks[*link].left;
-    uint32_t left = blocks[node].left, right = blocks[node].right;
+    uint32_t left = blocks[*link].left, right = blocks[*link].right;
     while (left && right) {
         if (blocks[left].priority >= blocks[right].priority) {
             *link = left;
@@ -56,15 +55,23 @@ static void tree_remove(struct oc_block *blocks, uint32_t *link, uint32_t node)
     *link = left ? left : right;
 }
 
-static uint32_t tree_from(const struct oc_block *blocks, uint32_t root, uint64_t size, uint64_t address)
+static void tree_remove(struct oc_block *blocks, uint32_t *link, uint32_t node)
 {
-    uint32_t found = 0;
-    while (root) {
-        if (before(&blocks[root], size, address)) {
-            root = blocks[root].right;
+    uint64_t size = key(&blocks[node]), address = blocks[node].address;
+    while (*link != node) link = before(&blocks[*link], size, address) ? &blocks[*link].right : &blocks[*link].left;
+    tree_unlink(blocks, link);
+}
+
+/* What leads to the first node at or after (size, address); NULL when there is none. */
+static uint32_t *tree_from(struct oc_block *blocks, uint32_t *link, uint64_t size, uint64_t address)
+{
+    uint32_t *found = NULL;
+    while (*link) {
+        if (before(&blocks[*link], size, address)) {
+            link = &blocks[*link].right;
         } else {
-            found = root;
-            root = blocks[root].left;
+            found = link;
+            link = &blocks[*link].left;
         }
     }
     return found;
@@ -86,26 +93,51 @@ void oc_free_add(struct oc_alloc *alloc, uint32_t block)
     pool->filled[bin / 64] |= UINT64_C(1) << bin % 64;
 }
 
+static void mark_if_empty(struct oc_pool *pool, unsigned bin)
+{
+    if (!pool->bins[bin]) pool->filled[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+}
+
 void oc_free_remove(struct oc_alloc *alloc, uint32_t block)
 {
     struct oc_pool *pool = &alloc->pools[alloc->blocks[block].pool];
     unsigned bin = bin_of(alloc->blocks[block].size);
     tree_remove(alloc->blocks, &pool->bins[bin], block);
-    if (!pool->bins[bin]) pool->filled[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+    mark_if_empty(pool, bin);
 }
 
-uint32_t oc_free_from(const struct oc_alloc *alloc, int pool_index, uint64_t size, uint64_t address)
+/* What leads to the first free block at or after (size, address), and its bin; NULL when there is none. */
+static uint32_t *find(struct oc_alloc *alloc, struct oc_pool *pool, uint64_t size, uint64_t address, unsigned *bin)
 {
-    const struct oc_pool *pool = &alloc->pools[pool_index];
-    unsigned bin = bin_of(size);
-    uint32_t found = tree_from(alloc->blocks, pool->bins[bin], size, address);
+    *bin = bin_of(size);
+    uint32_t *found = tree_from(alloc->blocks, &pool->bins[*bin], size, address);
     if (found) return found;
-    unsigned word = ++bin / 64;
-    if (word >= OC_BIN_WORDS) return 0;
-    uint64_t bits = pool->filled[word] & (~UINT64_C(0) << bin % 64);
+    unsigned next = *bin + 1, word = next / 64;
+    if (word >= OC_BIN_WORDS) return NULL;
+    uint64_t bits = pool->filled[word] & (~UINT64_C(0) << next % 64);
     while (!bits && ++word < OC_BIN_WORDS) bits = pool->filled[word];
-    if (!bits) return 0;
-    return tree_from(alloc->blocks, pool->bins[word * 64 + (unsigned)__builtin_ctzll(bits)], 0, 0);
+    if (!bits) return NULL;
+    *bin = word * 64 + (unsigned)__builtin_ctzll(bits);
+    return tree_from(alloc->blocks, &pool->bins[*bin], 0, 0);
+}
+
+uint32_t oc_free_from(struct oc_alloc *alloc, int pool, uint64_t size, uint64_t address)
+{
+    unsigned bin;
+    const uint32_t *link = find(alloc, &alloc->pools[pool], size, address, &bin);
+    return link ? *link : 0;
+}
+
+uint32_t oc_free_take(struct oc_alloc *alloc, int pool_index, uint64_t size)
+{
+    unsigned bin;
+    struct oc_pool *pool = &alloc->pools[pool_index];
+    uint32_t *link = find(alloc, pool, size, 0, &bin);
+    if (!link) return 0;
+    uint32_t block = *link;
+    tree_unlink(alloc->blocks, link);
+    mark_if_empty(pool, bin);
+    return block;
 }
 
 void oc_unmapped_add(struct oc_alloc *alloc, uint32_t block)
@@ -118,7 +150,8 @@ void oc_unmapped_remove(struct oc_alloc *alloc, uint32_t block)
     tree_remove(alloc->blocks, &alloc->pools[alloc->blocks[block].pool].unmapped, block);
 }
 
-uint32_t oc_unmapped_from(const struct oc_alloc *alloc, int pool, uint64_t address)
+uint32_t oc_unmapped_from(struct oc_alloc *alloc, int pool, uint64_t address)
 {
-    return tree_from(alloc->blocks, alloc->pools[pool].unmapped, 0, address);
+    const uint32_t *link = tree_from(alloc->blocks, &alloc->pools[pool].unmapped, 0, address);
+    return link ? *link : 0;
 }
