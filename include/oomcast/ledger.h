@@ -106,6 +106,7 @@ enum oc_end {
 
 struct oc_entry {
     const char *name;   /* "layers.attention.qkv" */
+    const char *copy;   /* which copy of that parameter, "main grads"; NULL for what is no copy of one */
     const char *why;    /* the rule in a few words */
     const char *source; /* where the rule comes from */
     uint64_t elements;  /* of one instance */

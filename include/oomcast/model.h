@@ -26,6 +26,9 @@ bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_
  * bytes. */
 bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error);
 
+/* Parameters of the whole model, each counted once, the padding of the vocabulary included. */
+uint64_t oc_model_params(const struct oc_plan *plan);
+
 /* Replays the ledger's allocations over three steps through the caching allocator and sets rank->reserved (simulated).
  * False when the allocator runs out of host memory. */
 bool oc_reserve(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,

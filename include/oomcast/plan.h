@@ -68,6 +68,9 @@ int64_t oc_plan_tokens_sp(const struct oc_plan *plan);
 bool oc_plan_has_moment1(const struct oc_plan *plan);
 bool oc_plan_has_moment2(const struct oc_plan *plan);
 
+/* What plan->hash is made of: every resolved value of plan->c, whoever gave it. Two runs are the same when it is. */
+uint64_t oc_plan_hash(const struct oc_plan *plan);
+
 /* NULL when the probe can run this plan, else the reason why not. Where it is NULL, model, dry, host and cuda agree to
  * the byte. */
 const char *oc_probe_covers(const struct oc_plan *plan);

@@ -1,0 +1,70 @@
+/* A ledger being filled for one stage of a plan: what shapes and frameworks write into. Internal to the model. */
+#ifndef OOMCAST_BUILD_H
+#define OOMCAST_BUILD_H
+
+#include "model/shapes/sizes.h"
+#include "oomcast/ledger.h"
+#include "oomcast/plan.h"
+
+/* What autocast does with a parameter. */
+enum oc_cast {
+    OC_CAST_NONE,      /* used in its own type */
+    OC_CAST_KEPT,      /* a matrix of a product: the graph keeps the cast until the product's backward */
+    OC_CAST_UNTIL_EXIT /* a bias: the cast stays in the cache until the autocast context ends */
+};
+
+/* One parameter tensor of a stage; `count` of them, one a layer, when it lies in part LAYER. */
+struct oc_param {
+    const char *name;
+    uint64_t elements;
+    uint32_t count;
+    uint8_t part, kind;        /* as in struct oc_entry */
+    uint8_t forward, backward; /* sub-steps in which the op set uses it and makes its gradient */
+    uint8_t cast;              /* enum oc_cast */
+    bool tied_gradient;        /* its gradient is added to one that is there already: the embedding under a tied head */
+};
+
+enum { OC_MAX_PARAMS = 40 };
+
+struct oc_build {
+    const struct oc_plan *plan;
+    int64_t stage;
+    struct oc_ledger *ledger;
+    struct oc_sizes sizes;
+    struct oc_param params[OC_MAX_PARAMS];
+    int n_params;
+    bool overflow; /* an entry did not fit or a size passed 2^62 */
+};
+
+/* Adds `count` instances of `elements` numbers. Does nothing for 0 elements, 0 instances or OC_NONE. */
+void oc_build_add(struct oc_build *build, const struct oc_entry *entry);
+
+/* Fills build->params from the table of parameters (model/shapes/params.c), in the order in which frameworks register
+ * them. */
+void oc_build_params(struct oc_build *build);
+
+/* Entries for every copy of the parameters that the framework's rules name, and for its buffers. */
+void oc_build_states(struct oc_build *build);
+
+/* The copies that autocast makes of the parameters. */
+void oc_build_casts(struct oc_build *build);
+
+/* The largest parameter tensor, elements. */
+uint64_t oc_build_largest(const struct oc_build *build);
+
+/* Parameter tensors on this rank. */
+uint64_t oc_build_tensors(const struct oc_build *build);
+
+/* A birth at the first product of the first backward pass: the autograd thread makes its handles there. */
+struct oc_tick oc_first_backward(const struct oc_build *build);
+
+/* Entries of activations, activation gradients and logits, from the op set's tables (model/shapes/). */
+void oc_build_activations(struct oc_build *build);
+
+/* Parameters on this rank. */
+uint64_t oc_build_total(const struct oc_build *build);
+
+/* The pipeline schedule of a stage cut to its fill and two more micro-batches (model/schedule.c). */
+void oc_schedule(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger);
+
+#endif

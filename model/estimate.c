@@ -1,0 +1,101 @@
+/* oc_estimate(): a plan's stage as a ledger. The shapes and the framework's rules do the work; here they are put
+ * together. */
+#include <string.h>
+
+#include "model/build.h"
+#include "model/frameworks/framework.h"
+#include "model/shapes/opset.h"
+
+static const uint64_t most_bytes = (uint64_t)1 << 62;
+
+void oc_build_add(struct oc_build *build, const struct oc_entry *entry)
+{
+    if (!entry->elements || !entry->count || entry->dtype == OC_NONE) return;
+    struct oc_entry sized = *entry;
+    sized.bytes = oc_bytes(entry->elements, (enum oc_dtype)entry->dtype);
+    if (oc_mul(sized.bytes, sized.count) > most_bytes || !oc_ledger_add(build->ledger, &sized)) build->overflow = true;
+}
+
+static void add_run(struct oc_chunk *chunk, int kind, int64_t layers)
+{
+    if (layers > 0) chunk->runs[chunk->n_runs++] = (struct oc_run){.kind = (uint16_t)kind, .layers = (uint16_t)layers};
+}
+
+static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t index, struct oc_chunk *chunk)
+{
+    memset(chunk, 0, sizeof *chunk);
+    chunk->embedding = oc_plan_has_embedding(plan, stage, index);
+    chunk->head = oc_plan_has_head(plan, stage, index);
+    if (!plan->has_shape) return;
+    const int64_t layers = oc_plan_layers(plan, stage, index);
+    int64_t checkpointed = 0;
+    if (plan->c.recompute == OC_RECOMPUTE_FULL)
+        checkpointed = plan->c.recompute_method == OC_METHOD_BLOCK && plan->c.recompute_layers < layers
+                           ? plan->c.recompute_layers
+                           : layers;
+    chunk->first_layer = oc_plan_first_layer(plan, stage, index);
+    add_run(chunk, OC_KIND_CHECKPOINTED, checkpointed);
+    add_run(chunk, OC_KIND_KEPT, layers - checkpointed);
+}
+
+static void describe(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger)
+{
+    ledger->stage = stage;
+    ledger->ranks = plan->c.parallel_world / plan->c.parallel_pp;
+    ledger->n_entries = 0;
+    ledger->n_chunks = (int)plan->c.parallel_vpp;
+    for (int i = 0; i < OC_MAX_KINDS; i++) ledger->group[i] = 1;
+    const bool groups = plan->c.recompute == OC_RECOMPUTE_FULL && plan->c.recompute_method == OC_METHOD_UNIFORM;
+    if (groups && plan->c.recompute_layers > 1) ledger->group[OC_KIND_CHECKPOINTED] = (int)plan->c.recompute_layers;
+    for (int i = 0; i < ledger->n_chunks; i++) describe_chunk(plan, stage, i, &ledger->chunks[i]);
+    oc_schedule(plan, stage, ledger);
+}
+
+/* Chunks, schedule, sizes and parameters: what entries are then made from. */
+static void begin(struct oc_build *build, const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger)
+{
+    build->plan = plan;
+    build->stage = stage;
+    build->ledger = ledger;
+    build->n_params = 0;
+    build->overflow = false;
+    describe(plan, stage, ledger);
+    oc_sizes_fill(plan, &build->sizes);
+    oc_build_params(build);
+    ledger->params = oc_build_total(build);
+}
+
+uint64_t oc_model_params(const struct oc_plan *plan)
+{
+    struct oc_plan whole = *plan;
+    struct oc_config *c = &whole.c;
+    c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = 1;
+    c->parallel_first_stage_layers = c->parallel_last_stage_layers = 0;
+    c->parallel_embedding_in_split = c->parallel_loss_in_split = c->parallel_sp = 0;
+    struct oc_ledger ledger;
+    struct oc_build build;
+    begin(&build, &whole, 0, &ledger);
+    return ledger.params;
+}
+
+bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error)
+{
+    struct oc_build build;
+    begin(&build, plan, stage, ledger);
+    if (!ledger->n_slots)
+        return oc_fail(error, OC_E_LIMIT, "a pipeline of %d stages with %d chunks each is too long to lay out",
+                       (int)plan->c.parallel_pp, (int)plan->c.parallel_vpp);
+    oc_build_states(&build);
+    if (oc_framework((enum oc_framework)plan->c.framework)->counts_activations) {
+        oc_build_casts(&build);
+        if (plan->has_shape) oc_build_activations(&build);
+    }
+    uint64_t sum = 0;
+    for (int i = 0; i < ledger->n_entries; i++)
+        sum = oc_add(sum, oc_mul(ledger->entries[i].bytes, ledger->entries[i].count));
+    if (build.overflow || oc_mul(sum, OC_MAX_SLOTS) > INT64_MAX) {
+        oc_fail(error, OC_E_LIMIT, "the tensors of this configuration are too large to count in 64 bits");
+        return oc_hint(error, "is one of batch.seq, batch.micro, model.hidden or model.vocab a slip?");
+    }
+    return true;
+}

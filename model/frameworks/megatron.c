@@ -1,0 +1,264 @@
+/* Megatron-LM core: parameters in 16 bits with an fp32 master copy, gradients summed into a buffer that always exists.
+ *
+ * Source: NVIDIA/Megatron-LM @d98e8a64; shared/reference/memory-megatron.md sections 1 and 8. */
+#include "model/build.h"
+#include "model/frameworks/framework.h"
+#include "model/frameworks/megatron_layout.h"
+
+#define OPTIMIZER "Megatron-LM core/optimizer/optimizer.py"
+#define BUFFER    "Megatron-LM core/distributed/param_and_grad_buffer.py"
+#define TE        "TransformerEngine pytorch/module/base.py, cpp_extensions/gemm.py"
+
+static void defaults(struct oc_config *c)
+{
+    oc_default(c, OC_OPT_kernels_transformer, OC_OPSET_TE);
+    oc_default(c, OC_OPT_kernels_norm, OC_NORMK_FUSED);
+    oc_default(c, OC_OPT_kernels_logits_fp32, 1);
+    oc_default(c, OC_OPT_model_vocab_multiple, 128);
+    oc_default(c, OC_OPT_optimizer_impl, OC_IMPL_FUSED);
+    oc_default_float(c, OC_OPT_optimizer_momentum, 0.9); /* --sgd-momentum */
+}
+
+/* The type of main_grad. Source: megatron/training/arguments.py:1194-1217. */
+static enum oc_dtype main_grads(const struct oc_config *c, enum oc_dtype weights)
+{
+    if (oc_given(c, OC_OPT_precision_grads)) return (enum oc_dtype)c->precision_grads;
+    if (weights == OC_FP16) return c->megatron_accumulate_allreduce_grads_in_fp32 ? OC_FP32 : OC_FP16;
+    if (weights == OC_BF16) return c->megatron_grad_reduce_in_bf16 ? OC_BF16 : OC_FP32;
+    return OC_FP32;
+}
+
+/* Which attention kernel runs. Source: TransformerEngine attention backend selection; FlashAttention and cuDNN's fused
+ * attention exist in 16 bits only. */
+static void decide_attention(struct oc_plan *plan, struct oc_warnings *warnings)
+{
+    struct oc_config *c = &plan->c;
+    const bool backend = oc_given(c, OC_OPT_megatron_attention_backend);
+    const bool unfused =
+        c->megatron_attention_backend == OC_BACKEND_UNFUSED || c->megatron_attention_backend == OC_BACKEND_LOCAL;
+    if (!oc_given(c, OC_OPT_kernels_attention))
+        c->kernels_attention =
+            (backend && unfused) || c->kernels_transformer == OC_OPSET_LOCAL ? OC_ATTN_UNFUSED : OC_ATTN_FLASH;
+    if (c->kernels_attention == OC_ATTN_EAGER) c->kernels_attention = OC_ATTN_UNFUSED;
+    if (plan->dt.compute == OC_FP32 && c->kernels_attention == OC_ATTN_FLASH) {
+        c->kernels_attention = OC_ATTN_UNFUSED;
+        oc_warn(warnings, "attention runs unfused: flash and fused kernels exist in 16 bits only, so fp32 keeps the "
+                          "seq x seq scores");
+    }
+}
+
+static bool decide_sharding(struct oc_plan *plan, struct oc_error *error)
+{
+    const struct oc_config *c = &plan->c;
+    if (c->parallel_zero > 1) {
+        oc_fail(error, OC_E_CONFLICT, "parallel.zero=%d: Megatron's distributed optimizer is zero=1",
+                (int)c->parallel_zero);
+        return oc_hint(error, "parallel.zero=1");
+    }
+    if (c->parallel_zero && c->optimizer == OC_OPTIM_SGD) {
+        oc_fail(error, OC_E_CONFLICT,
+                "Megatron's distributed optimizer refuses sgd (AssertionError in distrib_optimizer.py)");
+        return oc_hint(error, "optimizer=adam, or parallel.zero=0");
+    }
+    return true;
+}
+
+static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
+{
+    struct oc_config *c = &plan->c;
+    if (!decide_sharding(plan, error)) return false;
+    if (c->kernels_transformer == OC_OPSET_HF) {
+        oc_fail(error, OC_E_CONFLICT, "kernels.transformer=hf belongs to PyTorch");
+        return oc_hint(error, "kernels.transformer=te or local, or framework=pytorch");
+    }
+    enum oc_dtype weights = oc_precision_weights(c->precision);
+    if (oc_precision_autocast(c->precision) != OC_NONE || c->precision == OC_PREC_PURE_FP16 ||
+        c->precision == OC_PREC_PURE_BF16) {
+        if (weights == OC_FP32) weights = oc_precision_autocast(c->precision);
+        oc_warn(warnings, "Megatron has neither autocast nor training without a master copy: read as precision=%s",
+                oc_dtype_name(weights));
+        c->precision = weights == OC_FP16 ? OC_PREC_FP16 : OC_PREC_BF16;
+    }
+    plan->dt.weights = plan->dt.compute = plan->dt.residual = weights;
+    plan->dt.grads = main_grads(c, weights);
+    plan->dt.step_grads = plan->dt.grads != OC_FP32 ? OC_FP32 : OC_NONE;
+    plan->dt.master = weights != OC_FP32 ? OC_FP32 : OC_NONE;
+    /* TransformerEngine's and apex's FusedSGD allocate a momentum buffer whatever the momentum is (TE
+     * fused_sgd.py:150-172). */
+    const bool momentum =
+        c->optimizer == OC_OPTIM_SGD && (c->optimizer_momentum > 0 || c->kernels_transformer == OC_OPSET_TE);
+    const bool adam = c->optimizer != OC_OPTIM_SGD;
+    plan->dt.moment1 = adam || momentum ? OC_FP32 : OC_NONE;
+    plan->dt.moment2 = adam ? OC_FP32 : OC_NONE;
+    decide_attention(plan, warnings);
+    return true;
+}
+
+static bool weights(const struct oc_plan *plan, struct oc_state *state)
+{
+    const bool buffer = plan->c.parallel_zero >= 1;
+    *state = (struct oc_state){.class = OC_WEIGHTS,
+                               .dtype = plan->dt.weights,
+                               .pooled = buffer,
+                               .birth = OC_AT(INIT),
+                               .death = OC_AT(END),
+                               .why = buffer ? "views of the distributed optimizer's parameter buffer"
+                                             : "parameters in the training type"};
+    return true;
+}
+
+static bool master(const struct oc_plan *plan, struct oc_state *state)
+{
+    *state = (struct oc_state){
+        .class = OC_MASTER,
+        .dtype = plan->dt.master,
+        .sharded = plan->c.parallel_zero >= 1,
+        .birth = OC_AT_SUB(INIT, 2),
+        .death = OC_AT(END),
+        .why = "param.detach().clone().float(): the fp32 weights that the optimizer updates, for good"};
+    return true;
+}
+
+static bool main_gradients(const struct oc_plan *plan, struct oc_state *state)
+{
+    *state = (struct oc_state){.class = OC_GRADIENTS,
+                               .dtype = plan->dt.grads,
+                               .pooled = true,
+                               .birth = OC_AT_SUB(INIT, 1),
+                               .death = OC_AT(END),
+                               .why = plan->dt.weights == OC_BF16 && plan->dt.grads == OC_FP32
+                                          ? "main_grad: one buffer that always exists; fp32 whenever weights are bf16"
+                                          : "main_grad: one buffer that always exists"};
+    return true;
+}
+
+static bool fp32_gradients(const struct oc_plan *plan, struct oc_state *state)
+{
+    *state = (struct oc_state){.class = OC_GRADIENTS,
+                               .dtype = plan->dt.step_grads,
+                               .sharded = plan->c.parallel_zero >= 1,
+                               .birth = OC_AT(STEP),
+                               .death = OC_AT(IDLE),
+                               .why = "main_grad.float(): made in the step, freed by the next zero_grad"};
+    return true;
+}
+
+/* Without the fused kernel each weight gradient is a tensor of its own until it has been added. */
+static bool fresh_gradients(const struct oc_plan *plan, struct oc_state *state)
+{
+    *state = (struct oc_state){.class = OC_GRADIENTS,
+                               .dtype = plan->dt.weights,
+                               .timing = OC_WHILE_ACCUMULATED,
+                               .why = "param.grad, until the hook adds it to main_grad"};
+    return plan->has_shape && !plan->c.megatron_gradient_accumulation_fusion;
+}
+
+static bool moment(const struct oc_plan *plan, struct oc_state *state, enum oc_dtype dtype, const char *why)
+{
+    *state = (struct oc_state){.class = OC_OPTIMIZER,
+                               .dtype = dtype,
+                               .sharded = plan->c.parallel_zero >= 1,
+                               .birth = oc_states_birth(plan),
+                               .death = OC_AT(END),
+                               .why = why};
+    return true;
+}
+
+static bool moment1(const struct oc_plan *plan, struct oc_state *state)
+{
+    const bool sgd = plan->c.optimizer == OC_OPTIM_SGD;
+    return moment(plan, state, plan->dt.moment1,
+                  sgd ? "momentum_buffer: FusedSGD makes it whatever the momentum"
+                      : "made in the first step that is not skipped");
+}
+
+static bool moment2(const struct oc_plan *plan, struct oc_state *state)
+{
+    return moment(plan, state, plan->dt.moment2, "made in the first step that is not skipped");
+}
+
+static const struct oc_state_rule states[] = {
+    {"weights", BUFFER, "", weights},
+    {"main params", OPTIMIZER ":550 Float16OptimizerWithFloat16Params", "", master},
+    {"main grads", BUFFER, "", main_gradients},
+    {"fp32 gradient copy", OPTIMIZER " _copy_model_grads_to_main_grads", "", fp32_gradients},
+    {"fresh gradients", "Megatron-LM core/distributed/distributed_data_parallel.py:555-585", "", fresh_gradients},
+    {"momentum or exp_avg", "TransformerEngine pytorch/optimizers", "", moment1},
+    {"exp_avg_sq", "TransformerEngine pytorch/optimizers", "", moment2},
+    {0}};
+
+/* One dummy weight gradient for each distinct shape of a matrix, kept by TransformerEngine from the first backward. */
+static void add_dummy_gradients(struct oc_build *build)
+{
+    for (int i = 0; i < build->n_params; i++) {
+        const struct oc_param *param = &build->params[i];
+        bool seen = param->cast != OC_CAST_KEPT;
+        for (int j = 0; j < i && !seen; j++)
+            seen = build->params[j].cast == OC_CAST_KEPT && build->params[j].elements == param->elements;
+        if (seen) continue;
+        const struct oc_entry dummy = {
+            .name = param->name,
+            .copy = "dummy weight gradient",
+            .why = "TransformerEngine caches one per shape when weight gradients are fused into main_grad",
+            .source = TE,
+            .elements = param->elements,
+            .count = 1,
+            .class = OC_BUFFERS,
+            .dtype = (uint8_t)build->plan->dt.weights,
+            .kind = OC_END_ANY,
+            .birth = oc_first_backward(build),
+            .death = OC_AT(END)};
+        oc_build_add(build, &dummy);
+    }
+}
+
+static void add_te_workspace(struct oc_build *build)
+{
+    /* TE pytorch/cpp_extensions/gemm.py:40-45. */
+    const bool hopper = build->plan->sm >= 90;
+    const struct oc_entry workspace = {.name = "TransformerEngine GEMM workspace",
+                                       .why = "4 MiB; 32 MiB + 1 KiB on Hopper and later",
+                                       .source = TE,
+                                       .elements = hopper ? 33554432 + 1024 : 4194304,
+                                       .count = 1,
+                                       .class = OC_BUFFERS,
+                                       .dtype = OC_INT8,
+                                       .birth = OC_AT(START),
+                                       .death = OC_AT(END)};
+    oc_build_add(build, &workspace);
+}
+
+/* The output layer gathers its input into a buffer that grows once and stays. */
+static void add_global_buffer(struct oc_build *build)
+{
+    const struct oc_entry buffer = {.name = "global memory buffer, output layer",
+                                    .why = "sequence parallelism gathers the output layer's input here",
+                                    .source = "Megatron-LM core/utils.py:727 GlobalMemoryBuffer",
+                                    .elements = oc_mul(build->sizes.dim[OC_D_TOKENS], build->sizes.dim[OC_D_HIDDEN]),
+                                    .count = 1,
+                                    .class = OC_BUFFERS,
+                                    .dtype = (uint8_t)build->plan->dt.compute,
+                                    .birth = OC_AT(START),
+                                    .death = OC_AT(END)};
+    oc_build_add(build, &buffer);
+}
+
+static void buffers(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    if (!plan->has_shape) return;
+    const bool te = plan->c.kernels_transformer == OC_OPSET_TE;
+    if (te && plan->c.megatron_gradient_accumulation_fusion) add_dummy_gradients(build);
+    if (te && plan->sm) add_te_workspace(build);
+    if (plan->c.parallel_sp && oc_plan_has_head(plan, build->stage, plan->c.parallel_vpp - 1)) add_global_buffer(build);
+    oc_add_cublas(build);
+}
+
+const struct oc_framework_rules oc_megatron_rules = {.name = "Megatron-LM",
+                                                     .source = "NVIDIA/Megatron-LM @d98e8a64, core",
+                                                     .defaults = defaults,
+                                                     .decide = decide,
+                                                     .states = states,
+                                                     .buffers = buffers,
+                                                     .padded = oc_megatron_padded,
+                                                     .counts_activations = true};

@@ -1,0 +1,177 @@
+/* oc_resolve(): from what was given to a plan in which everything is decided.
+ *
+ * Order: the known model fills shapes; the framework fills its defaults; widths, ranks and accumulation are derived and
+ * checked (model/check.c); the framework decides number formats; the GPU is looked up. */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/check.h"
+#include "model/device.h"
+#include "model/frameworks/framework.h"
+
+/* What stands when nothing at all is said of the model or the GPU. */
+static const char default_model[] = "llama-3-8b";
+static const char default_gpu[] = "h100-80g";
+
+static void put_name(struct oc_config *c, enum oc_option_id id, const char *name)
+{
+    char *field = (char *)c + oc_option(id)->offset;
+    memset(field, 0, OC_NAME_MAX);
+    snprintf(field, OC_NAME_MAX, "%s", name);
+}
+
+static void fill_model(struct oc_config *c, const struct oc_model_row *m)
+{
+    const struct {
+        enum oc_option_id option;
+        int64_t value;
+    } fields[] = {
+        {OC_OPT_model_layers, m->layers},
+        {OC_OPT_model_hidden, m->hidden},
+        {OC_OPT_model_heads, m->heads},
+        {OC_OPT_model_kv_heads, m->kv_heads},
+        {OC_OPT_model_head_dim, m->head_dim},
+        {OC_OPT_model_ffn, m->ffn},
+        {OC_OPT_model_vocab, m->vocab},
+        {OC_OPT_model_max_positions, m->max_positions},
+        {OC_OPT_model_positions, m->positions},
+        {OC_OPT_model_norm, m->norm},
+        {OC_OPT_model_norms_per_layer, m->norms_per_layer},
+        {OC_OPT_model_activation, m->activation},
+        {OC_OPT_model_tied, m->tied},
+        {OC_OPT_model_linear_bias, m->linear_bias},
+        {OC_OPT_model_qkv_bias, m->qkv_bias},
+        {OC_OPT_model_head_bias, m->head_bias},
+        {OC_OPT_model_qk_norm, m->qk_norm},
+        {OC_OPT_model_parallel_residual, m->parallel_residual},
+        {OC_OPT_model_embedding_norm, m->embedding_norm},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) oc_default(c, fields[i].option, fields[i].value);
+}
+
+/* The options that describe a shape: when none of them is given, a preset must. */
+static bool gives_shape(const struct oc_config *c)
+{
+    return oc_given(c, OC_OPT_model_layers) || oc_given(c, OC_OPT_model_hidden) || oc_given(c, OC_OPT_model_heads);
+}
+
+static bool choose_model(struct oc_plan *plan, struct oc_error *error)
+{
+    struct oc_config *c = &plan->c;
+    const bool named = oc_given(c, OC_OPT_model_name) && c->model_name[0];
+    plan->has_shape = named || gives_shape(c) || !c->model_params;
+    if (!plan->has_shape) return true;
+    if (!named && !gives_shape(c)) put_name(c, OC_OPT_model_name, default_model);
+    if (c->model_name[0]) {
+        const struct oc_model_row *row = oc_model_find(c->model_name);
+        if (!row) {
+            oc_fail(error, OC_E_VALUE, "model.name: there is no model '%s'", c->model_name);
+            return oc_hint(
+                error,
+                "`oomcast models` lists them; a shape of your own needs model.layers, model.hidden and model.heads");
+        }
+        fill_model(c, row);
+    }
+    return oc_check_shape_given(c, error);
+}
+
+static int64_t up(int64_t value, int64_t multiple)
+{
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+/* The inner width of the MLP when it was not given. Source: megatron/training/arguments.py (swiglu: int(4h x 2/3 / 64)
+ * x 64). */
+static int64_t default_ffn(const struct oc_plan *plan)
+{
+    const int64_t four = 4 * plan->c.model_hidden;
+    return plan->gated ? (four * 2 / 3 / 64 > 0 ? four * 2 / 3 / 64 * 64 : four) : four;
+}
+
+static void derive_shape(struct oc_plan *plan)
+{
+    struct oc_config *c = &plan->c;
+    plan->gated = c->model_activation == OC_ACT_SWIGLU || c->model_activation == OC_ACT_GEGLU;
+    if (!plan->has_shape) return;
+    if (!c->model_vocab) c->model_vocab = 32000;
+    if (!c->model_kv_heads) c->model_kv_heads = c->model_heads;
+    if (!c->model_head_dim) c->model_head_dim = c->model_hidden / c->model_heads;
+    if (!c->model_ffn) c->model_ffn = default_ffn(plan);
+    if (!c->model_max_positions) c->model_max_positions = c->batch_seq;
+    if (!c->model_vocab_multiple) c->model_vocab_multiple = 1;
+    const int64_t multiple = c->model_vocab_multiple * (c->framework == OC_FW_MEGATRON ? c->parallel_tp : 1);
+    plan->vocab = up(c->model_vocab, multiple); /* Megatron: training/vocab_utils.py */
+    plan->q = c->model_heads * c->model_head_dim;
+    plan->kv = c->model_kv_heads * c->model_head_dim;
+}
+
+static bool derive_ranks(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
+{
+    struct oc_config *c = &plan->c;
+    if (c->parallel_sp && c->parallel_tp == 1) {
+        oc_warn(warnings, "sequence parallelism needs tp > 1: it is switched off, as Megatron does");
+        c->parallel_sp = 0;
+    }
+    const int64_t model_ranks = c->parallel_tp * c->parallel_pp * c->parallel_cp;
+    if (!oc_given(c, OC_OPT_parallel_world)) c->parallel_world = model_ranks;
+    if (!oc_check_ranks(c, model_ranks, error)) return false;
+    plan->dp = c->parallel_world / model_ranks;
+    const int64_t group = c->framework == OC_FW_MEGATRON ? plan->dp * c->parallel_cp : plan->dp;
+    plan->shard = c->parallel_zero ? group : 1;
+    if (c->parallel_zero && c->parallel_shard_group) {
+        if (!oc_check_divides("parallel.shard_group", c->parallel_shard_group, "data-parallel ranks", group, error))
+            return false;
+        plan->shard = c->parallel_shard_group;
+    }
+    return true;
+}
+
+static bool derive_batch(struct oc_plan *plan, struct oc_error *error)
+{
+    struct oc_config *c = &plan->c;
+    const int64_t one_step = c->batch_micro * plan->dp;
+    if (c->batch_global) {
+        if (!oc_check_divides("batch.micro x data-parallel ranks", one_step, "batch.global", c->batch_global, error))
+            return false;
+        c->batch_accum = c->batch_global / one_step;
+    } else {
+        c->batch_global = c->batch_accum * one_step;
+    }
+    plan->accum = c->batch_accum;
+    return true;
+}
+
+/* What makes two runs the same: every resolved value, whoever gave it. FNV-1a. */
+static uint64_t hash(const struct oc_plan *plan)
+{
+    uint64_t sum = 1469598103934665603u;
+    for (int i = 0; i < OC_OPTIONS; i++) {
+        char text[512];
+        oc_option_text(&plan->c, (enum oc_option_id)i, text, sizeof text);
+        for (const char *at = text;; at++) {
+            sum = (sum ^ (unsigned char)*at) * 1099511628211u;
+            if (!*at) break;
+        }
+    }
+    return sum;
+}
+
+bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_warnings *warnings,
+                struct oc_error *error)
+{
+    memset(plan, 0, sizeof *plan);
+    if (warnings) warnings->n = 0;
+    plan->c = *config;
+    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)plan->c.framework);
+    if (!choose_model(plan, error)) return false;
+    framework->defaults(&plan->c);
+    if (!oc_given(&plan->c, OC_OPT_gpu)) put_name(&plan->c, OC_OPT_gpu, default_gpu);
+    derive_shape(plan);
+    if (!derive_ranks(plan, warnings, error) || !derive_batch(plan, error)) return false;
+    if (!oc_check_plan(plan, warnings, error)) return false;
+    if (!framework->decide(plan, warnings, error)) return false;
+    oc_override_dtypes(plan);
+    if (!oc_find_device(plan, error)) return false;
+    plan->hash = hash(plan);
+    return true;
+}

@@ -1,0 +1,125 @@
+/* The rows of an op set's table, as entries of the ledger. */
+#include "model/shapes/opset.h"
+
+static enum oc_dtype dtype_of(const struct oc_plan *plan, uint32_t facts, uint8_t role)
+{
+    switch (role) {
+    case OC_R_COMPUTE: return plan->dt.compute;
+    case OC_R_STREAM: return plan->dt.residual;
+    case OC_R_WEIGHTS: return plan->dt.weights;
+    case OC_R_BOOL: return OC_BOOL;
+    case OC_R_INT64: return OC_INT64;
+    case OC_R_LOGPROB: return facts & OC_F_LOGITS32 ? OC_FP32 : plan->dt.compute;
+    case OC_R_SOFTMAX: return plan->c.megatron_masked_softmax_fusion ? plan->dt.compute : OC_FP32;
+    default: return OC_FP32;
+    }
+}
+
+static uint64_t elements_of(const struct oc_build *build, const struct oc_tensor *row)
+{
+    uint64_t elements = row->times ? row->times : 1;
+    for (int i = 0; i < 3; i++) elements = oc_mul(elements, build->sizes.dim[row->dims[i]]);
+    return elements;
+}
+
+static struct oc_tick in_phase(struct oc_tick tick, enum oc_phase phase)
+{
+    tick.phase = (uint8_t)phase;
+    return tick;
+}
+
+static bool is_kept(const struct oc_tensor *row, uint32_t facts)
+{
+    return (row->keep & facts) == row->keep && !(row->drop & facts);
+}
+
+/* A tensor of a layer that is recomputed as a whole: once in its first forward, which forgets it, and again before
+ * backward. */
+static void add_checkpointed(struct oc_build *build, const struct oc_tensor *row, struct oc_entry entry, bool kept)
+{
+    const struct oc_tick birth = row->birth;
+    if (row->mode == OC_ONLY_FORWARD) {
+        oc_build_add(build, &entry);
+        return;
+    }
+    if (row->mode == OC_BOTH) {
+        entry.death = (struct oc_tick){OC_PH_FORWARD, OC_PART_LAYER, row->forgotten};
+        oc_build_add(build, &entry);
+    }
+    entry.birth = in_phase(birth, OC_PH_RECOMPUTE);
+    entry.death = kept ? row->release : in_phase(row->death, OC_PH_RECOMPUTE);
+    oc_build_add(build, &entry);
+}
+
+/* A tensor of a module that selective recompute forgets: it is made again where the module's backward begins. */
+static void add_recomputed_module(struct oc_build *build, const struct oc_tensor *row, struct oc_entry entry)
+{
+    const uint8_t begin = oc_opset((enum oc_opset)build->plan->c.kernels_transformer)->module_backward[row->module];
+    entry.death = (struct oc_tick){OC_PH_FORWARD, OC_PART_LAYER, row->forgotten};
+    oc_build_add(build, &entry);
+    entry.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_LAYER, begin};
+    entry.death = row->release;
+    oc_build_add(build, &entry);
+}
+
+static void add_row(struct oc_build *build, const struct oc_tensor *row, uint32_t facts, int kind, uint32_t count,
+                    const char *source)
+{
+    if ((row->need & facts) != row->need || (row->without & facts)) return;
+    if (row->mode == OC_ONLY_RECOMPUTE && kind != OC_KIND_CHECKPOINTED) return;
+    const struct oc_plan *plan = build->plan;
+    const bool kept = is_kept(row, facts);
+    const enum oc_dtype dtype = dtype_of(plan, facts, row->role);
+    struct oc_entry entry = {.name = row->name,
+                             .why = row->why,
+                             .source = source,
+                             .elements = elements_of(build, row),
+                             .count = count,
+                             .class = row->buffer ? OC_BUFFERS : OC_ACTIVATIONS,
+                             .dtype = (uint8_t)dtype,
+                             .kind = row->birth.part == OC_PART_LAYER ? (uint8_t)kind : row->end,
+                             .birth = row->birth,
+                             .death = kept ? row->release : row->death};
+    if (row->mode == OC_ONLY_FORWARD && kept && (row->need & OC_F_FULL)) {
+        /* One input for every group of layers: counted as its share of each. Partitioned over tp when asked to. */
+        const uint64_t group = (uint64_t)build->ledger->group[kind];
+        const uint64_t parts =
+            plan->c.recompute_partition_activations && !plan->c.parallel_sp ? (uint64_t)plan->c.parallel_tp : 1;
+        entry.elements = (entry.elements + group * parts - 1) / (group * parts);
+    }
+    const bool layer_forward = row->birth.part == OC_PART_LAYER && row->birth.phase == OC_PH_FORWARD;
+    const bool forgotten = plan->c.recompute == OC_RECOMPUTE_SELECTIVE && (row->module & plan->c.recompute_modules);
+    if (layer_forward && kind == OC_KIND_CHECKPOINTED)
+        add_checkpointed(build, row, entry, kept);
+    else if (layer_forward && forgotten && kept)
+        add_recomputed_module(build, row, entry);
+    else
+        oc_build_add(build, &entry);
+}
+
+static uint32_t layers_of_kind(const struct oc_ledger *ledger, int kind)
+{
+    int64_t layers = 0;
+    for (int i = 0; i < ledger->n_chunks; i++)
+        for (int r = 0; r < ledger->chunks[i].n_runs; r++)
+            if (ledger->chunks[i].runs[r].kind == kind) layers += ledger->chunks[i].runs[r].layers;
+    return (uint32_t)layers;
+}
+
+void oc_build_activations(struct oc_build *build)
+{
+    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
+    const uint32_t facts = oc_facts(build->plan);
+    uint32_t layers[2];
+    for (int kind = 0; kind < 2; kind++) layers[kind] = layers_of_kind(build->ledger, kind);
+    const uint32_t whole = facts | (layers[OC_KIND_CHECKPOINTED] ? OC_F_FULL : 0);
+    for (const struct oc_tensor *row = ops->rows; row->name; row++) {
+        if (row->birth.part != OC_PART_LAYER) {
+            add_row(build, row, whole, OC_KIND_KEPT, 1, ops->source);
+            continue;
+        }
+        if (layers[OC_KIND_KEPT]) add_row(build, row, facts, OC_KIND_KEPT, layers[OC_KIND_KEPT], ops->source);
+        if (layers[OC_KIND_CHECKPOINTED])
+            add_row(build, row, facts | OC_F_FULL, OC_KIND_CHECKPOINTED, layers[OC_KIND_CHECKPOINTED], ops->source);
+    }
+}

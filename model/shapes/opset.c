@@ -1,0 +1,48 @@
+#include "model/shapes/opset.h"
+
+const struct oc_opset_rules *oc_opset(enum oc_opset opset)
+{
+    /* Megatron's local modules differ from TransformerEngine's in kernels and workspaces, not in what they keep. */
+    return opset == OC_OPSET_HF ? &oc_hf_rules : &oc_te_rules;
+}
+
+uint32_t oc_facts(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    const bool half = plan->dt.compute != OC_FP32, amp = plan->dt.compute != plan->dt.weights;
+    const struct {
+        bool holds;
+        uint32_t fact;
+    } facts[] = {
+        {amp, OC_F_AMP},
+        {half, OC_F_HALF},
+        {plan->dt.residual != OC_FP32, OC_F_STREAM16},
+        {c->kernels_attention == OC_ATTN_EAGER, OC_F_EAGER},
+        {c->kernels_attention == OC_ATTN_UNFUSED, OC_F_UNFUSED},
+        {c->kernels_attention == OC_ATTN_FLASH, OC_F_FLASH},
+        {c->model_kv_heads < c->model_heads, OC_F_GQA},
+        {c->batch_micro == 1, OC_F_BATCH1},
+        {c->model_attention_dropout > 0, OC_F_ATTN_DROP},
+        {c->model_dropout > 0, OC_F_DROPOUT},
+        {plan->gated, OC_F_GATED},
+        {c->model_norm == OC_NORM_LAYERNORM, OC_F_LAYERNORM},
+        {c->model_norm == OC_NORM_RMSNORM && c->kernels_norm == OC_NORMK_EAGER, OC_F_EAGER_NORM},
+        {half && (c->kernels_logits_fp32 || amp), OC_F_LOGITS32},
+        {c->model_tied != 0, OC_F_TIED},
+        {c->model_qk_norm != 0, OC_F_QK_NORM},
+        {c->parallel_sp != 0, OC_F_SP},
+        {c->model_positions == OC_POS_ROPE, OC_F_ROPE},
+        {c->model_positions == OC_POS_LEARNED, OC_F_LEARNED},
+        {c->kernels_loss == OC_LOSS_FUSED, OC_F_FUSED_LOSS},
+        {c->kernels_loss == OC_LOSS_TE_FUSED, OC_F_TE_LOSS},
+        {c->model_linear_bias != 0, OC_F_BIAS},
+        {c->model_embedding_norm != 0, OC_F_EMBED_NORM},
+        {c->parallel_tp > 1, OC_F_TP},
+        {c->model_norms_per_layer >= 2, OC_F_TWO_NORMS},
+        {c->parallel_pp > 1, OC_F_PP},
+    };
+    uint32_t have = 0;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (facts[i].holds) have |= facts[i].fact;
+    return have;
+}

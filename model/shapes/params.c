@@ -1,0 +1,175 @@
+/* The parameters of a stage: one row a tensor, and the conditions under which it exists.
+ *
+ * Source: shared/reference/memory-megatron.md section 5 (checked against measured allocations) and memory-pytorch.md
+ * section 7 (67 of 68 published counts to the last digit). */
+#include <string.h>
+
+#include "model/shapes/opset.h"
+
+/* What rows of parameters can depend on. */
+enum {
+    FUSED = 1 << 0, /* q, k, v in one matrix; gate and up in one */
+    SPLIT = 1 << 1, /* in matrices of their own */
+    GATED = 1 << 2,
+    PLAIN = 1 << 3,    /* not gated */
+    BIAS = 1 << 4,     /* every linear has a bias */
+    QKV_BIAS = 1 << 5, /* q, k and v have one */
+    LAYERNORM = 1 << 6,
+    QK_NORM = 1 << 7,
+    NORM2 = 1 << 8, /* at least two norms a layer */
+    NORM4 = 1 << 9, /* four */
+    LEARNED = 1 << 10,
+    EMBED_NORM = 1 << 11,
+    OUTPUT = 1 << 12, /* an output matrix of its own: untied, or tied over more than one stage */
+    HEAD_BIAS = 1 << 13
+};
+
+struct row {
+    const char *name;
+    uint8_t part, rows, columns; /* enum oc_part, two enum oc_dim */
+    uint16_t need;
+    uint8_t use;  /* enum oc_use */
+    uint8_t cast; /* enum oc_cast */
+};
+
+#define H OC_D_HIDDEN
+
+static const struct row table[] = {
+    {"embedding.word", OC_PART_EMBED, OC_D_VOCAB, H, 0, OC_USE_EMBED, OC_CAST_NONE},
+    {"embedding.position", OC_PART_EMBED, OC_D_POSITIONS, H, LEARNED, OC_USE_EMBED, OC_CAST_NONE},
+    {"embedding.norm.weight", OC_PART_EMBED, H, OC_D_ONE, EMBED_NORM, OC_USE_EMBED, OC_CAST_NONE},
+    {"embedding.norm.bias", OC_PART_EMBED, H, OC_D_ONE, EMBED_NORM | LAYERNORM, OC_USE_EMBED, OC_CAST_NONE},
+    {"layers.norm1.weight", OC_PART_LAYER, H, OC_D_ONE, 0, OC_USE_NORM1, OC_CAST_NONE},
+    {"layers.norm1.bias", OC_PART_LAYER, H, OC_D_ONE, LAYERNORM, OC_USE_NORM1, OC_CAST_NONE},
+    {"layers.attention.qkv", OC_PART_LAYER, OC_D_QKV, H, FUSED, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.qkv.bias", OC_PART_LAYER, OC_D_QKV, OC_D_ONE, FUSED | QKV_BIAS, OC_USE_Q, OC_CAST_UNTIL_EXIT},
+    {"layers.attention.q", OC_PART_LAYER, OC_D_Q, H, SPLIT, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.k", OC_PART_LAYER, OC_D_K, H, SPLIT, OC_USE_K, OC_CAST_KEPT},
+    {"layers.attention.v", OC_PART_LAYER, OC_D_K, H, SPLIT, OC_USE_V, OC_CAST_KEPT},
+    {"layers.attention.q.bias", OC_PART_LAYER, OC_D_Q, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_Q, OC_CAST_UNTIL_EXIT},
+    {"layers.attention.k.bias", OC_PART_LAYER, OC_D_K, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_K, OC_CAST_UNTIL_EXIT},
+    {"layers.attention.v.bias", OC_PART_LAYER, OC_D_K, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_V, OC_CAST_UNTIL_EXIT},
+    {"layers.attention.q_norm.weight", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM, OC_USE_Q, OC_CAST_NONE},
+    {"layers.attention.q_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM | LAYERNORM, OC_USE_Q, OC_CAST_NONE},
+    {"layers.attention.k_norm.weight", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM, OC_USE_K, OC_CAST_NONE},
+    {"layers.attention.k_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM | LAYERNORM, OC_USE_K, OC_CAST_NONE},
+    {"layers.attention.out", OC_PART_LAYER, H, OC_D_Q, 0, OC_USE_OUT, OC_CAST_KEPT},
+    {"layers.attention.out.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS, OC_USE_OUT, OC_CAST_UNTIL_EXIT},
+    {"layers.norm2.weight", OC_PART_LAYER, H, OC_D_ONE, NORM2, OC_USE_NORM2, OC_CAST_NONE},
+    {"layers.norm2.bias", OC_PART_LAYER, H, OC_D_ONE, NORM2 | LAYERNORM, OC_USE_NORM2, OC_CAST_NONE},
+    {"layers.norm3.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_OUT, OC_CAST_NONE},
+    {"layers.norm4.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_DOWN, OC_CAST_NONE},
+    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FC1, H, FUSED, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FFN, H, SPLIT | PLAIN, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED | BIAS, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | PLAIN | BIAS, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.gate", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.up", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED, OC_USE_UP, OC_CAST_KEPT},
+    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS, OC_USE_UP, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc2", OC_PART_LAYER, H, OC_D_FFN, 0, OC_USE_DOWN, OC_CAST_KEPT},
+    {"layers.mlp.fc2.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS, OC_USE_DOWN, OC_CAST_UNTIL_EXIT},
+    {"head.norm.weight", OC_PART_HEAD, H, OC_D_ONE, 0, OC_USE_FINAL_NORM, OC_CAST_NONE},
+    {"head.norm.bias", OC_PART_HEAD, H, OC_D_ONE, LAYERNORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
+    {"head.output", OC_PART_HEAD, OC_D_VOCAB, H, OUTPUT, OC_USE_HEAD, OC_CAST_KEPT},
+    {"head.output.bias", OC_PART_HEAD, OC_D_VOCAB, OC_D_ONE, HEAD_BIAS, OC_USE_HEAD, OC_CAST_UNTIL_EXIT},
+};
+
+static unsigned conditions(const struct oc_plan *plan, bool fused)
+{
+    const struct oc_config *c = &plan->c;
+    unsigned have = fused ? FUSED : SPLIT;
+    have |= plan->gated ? GATED : PLAIN;
+    if (c->model_linear_bias) have |= BIAS | QKV_BIAS;
+    if (c->model_qkv_bias) have |= QKV_BIAS;
+    if (c->model_norm == OC_NORM_LAYERNORM) have |= LAYERNORM;
+    if (c->model_qk_norm) have |= QK_NORM;
+    if (c->model_norms_per_layer >= 2) have |= NORM2;
+    if (c->model_norms_per_layer == 4) have |= NORM4;
+    if (c->model_positions == OC_POS_LEARNED) have |= LEARNED;
+    if (c->model_embedding_norm) have |= EMBED_NORM;
+    if (!c->model_tied || c->parallel_pp > 1) have |= OUTPUT;
+    if (c->model_head_bias) have |= HEAD_BIAS;
+    return have;
+}
+
+/* How many tensors of a row this stage has in one kind of layer, or on its end chunks. */
+static uint32_t count_on_stage(const struct oc_ledger *ledger, uint8_t part, int kind)
+{
+    int64_t count = 0;
+    for (int i = 0; i < ledger->n_chunks; i++) {
+        const struct oc_chunk *chunk = &ledger->chunks[i];
+        if (part == OC_PART_EMBED) count += chunk->embedding;
+        if (part == OC_PART_HEAD) count += chunk->head;
+        for (int r = 0; part == OC_PART_LAYER && r < chunk->n_runs; r++)
+            if (chunk->runs[r].kind == kind) count += chunk->runs[r].layers;
+    }
+    return (uint32_t)count;
+}
+
+static void add_param(struct oc_build *build, const struct row *row, const struct oc_opset_rules *ops, int kind)
+{
+    const uint32_t count = count_on_stage(build->ledger, row->part, kind);
+    if (!count) return;
+    if (build->n_params == OC_MAX_PARAMS) {
+        build->overflow = true;
+        return;
+    }
+    const uint64_t *dim = build->sizes.dim;
+    build->params[build->n_params++] =
+        (struct oc_param){.name = row->name,
+                          .elements = oc_mul(dim[row->rows], dim[row->columns]),
+                          .count = count,
+                          .part = row->part,
+                          .kind = row->part == OC_PART_LAYER ? (uint8_t)kind : OC_END_HERE,
+                          .forward = ops->use[row->use].forward,
+                          .backward = ops->use[row->use].backward,
+                          .cast = row->cast,
+                          .tied_gradient = row->use == OC_USE_EMBED && build->plan->c.model_tied &&
+                                           row->rows == OC_D_VOCAB && build->plan->c.parallel_pp == 1};
+}
+
+void oc_build_params(struct oc_build *build)
+{
+    if (!build->plan->has_shape) {
+        build->params[build->n_params++] = (struct oc_param){.name = "all parameters",
+                                                             .elements = (uint64_t)build->plan->c.model_params,
+                                                             .count = 1,
+                                                             .part = OC_PART_HEAD,
+                                                             .kind = OC_END_HERE,
+                                                             .forward = 0,
+                                                             .backward = 1,
+                                                             .cast = OC_CAST_KEPT};
+        return;
+    }
+    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
+    const unsigned have = conditions(build->plan, ops->fused_matrices);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if ((table[i].need & have) != table[i].need) continue;
+        const int kinds = table[i].part == OC_PART_LAYER ? OC_MAX_KINDS : 1;
+        for (int kind = 0; kind < kinds; kind++) add_param(build, &table[i], ops, kind);
+    }
+}
+
+uint64_t oc_build_total(const struct oc_build *build)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < build->n_params; i++)
+        total = oc_add(total, oc_mul(build->params[i].elements, build->params[i].count));
+    return total;
+}
+
+uint64_t oc_build_largest(const struct oc_build *build)
+{
+    uint64_t largest = 0;
+    for (int i = 0; i < build->n_params; i++)
+        if (build->params[i].elements > largest) largest = build->params[i].elements;
+    return largest;
+}
+
+uint64_t oc_build_tensors(const struct oc_build *build)
+{
+    uint64_t tensors = 0;
+    for (int i = 0; i < build->n_params; i++) tensors += build->params[i].count;
+    return tensors;
+}

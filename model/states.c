@@ -1,0 +1,161 @@
+/* Every copy of the parameters that a framework's rules name, as entries of the ledger. */
+#include <string.h>
+
+#include "model/build.h"
+#include "model/frameworks/framework.h"
+#include "model/shapes/opset.h"
+
+#include "oomcast/alloc.h"
+
+static struct oc_tick gradient_tick(const struct oc_param *param, int later)
+{
+    return (struct oc_tick){OC_PH_BACKWARD, param->part, (uint8_t)(param->backward + later)};
+}
+
+static struct oc_entry entry_of(const struct oc_state_rule *rule, const struct oc_state *state,
+                                const struct oc_param *param)
+{
+    return (struct oc_entry){.name = param->name,
+                             .copy = rule->name,
+                             .why = state->why,
+                             .source = rule->source,
+                             .elements = param->elements,
+                             .count = param->count,
+                             .class = (uint8_t)state->class,
+                             .dtype = (uint8_t)state->dtype,
+                             .kind = param->kind,
+                             .pooled = state->pooled,
+                             .birth = state->birth,
+                             .death = state->death};
+}
+
+/* Whether the gradient of this parameter comes in the compute type first and is cast to the weights' type. */
+static bool casts_gradient(const struct oc_build *build, const struct oc_param *param)
+{
+    return build->plan->has_shape && param->cast == OC_CAST_KEPT && build->plan->dt.compute != build->plan->dt.weights;
+}
+
+/* A gradient is kept from where backward makes it; later micro-batches make another one and add it. */
+static void add_gradient(struct oc_build *build, struct oc_entry entry, const struct oc_param *param)
+{
+    const int cast = casts_gradient(build, param);
+    if (cast) {
+        struct oc_entry narrow = entry;
+        narrow.dtype = (uint8_t)build->plan->dt.compute;
+        narrow.why = "the product's gradient in the autocast type, until it is cast";
+        narrow.birth = gradient_tick(param, 0);
+        narrow.death = gradient_tick(param, 2);
+        oc_build_add(build, &narrow);
+    }
+    struct oc_entry added = entry;
+    added.why = "a later micro-batch's gradient, until it is added";
+    added.birth = gradient_tick(param, cast);
+    added.death = gradient_tick(param, cast + 1);
+    added.when = entry.death.phase == OC_PH_END ? OC_ALL_BUT_THE_FIRST : OC_LATER_MICRO_BATCHES;
+    if (param->tied_gradient) {
+        added.when = OC_ALWAYS;
+        added.why = "added to the gradient that the tied head has made";
+        oc_build_add(build, &added);
+        return;
+    }
+    if (build->plan->has_shape) oc_build_add(build, &added);
+    entry.birth = gradient_tick(param, cast);
+    oc_build_add(build, &entry);
+}
+
+/* The gradient of the output layer becomes that of the embedding when they are tied. */
+static void add_tied_gradient(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
+                              const struct oc_param *embedding, const struct oc_param *head)
+{
+    struct oc_param param = *embedding;
+    param.part = OC_PART_HEAD;
+    param.backward = head->backward;
+    param.cast = OC_CAST_KEPT;
+    param.tied_gradient = false;
+    add_gradient(build, entry_of(rule, state, &param), &param);
+}
+
+static void add_accumulated(struct oc_build *build, struct oc_entry entry, const struct oc_param *param)
+{
+    entry.birth = gradient_tick(param, 0);
+    entry.death = gradient_tick(param, 1);
+    oc_build_add(build, &entry);
+}
+
+/* A copy that is shared over ranks: this rank's part of all parameters together, and of the padding. */
+static void add_share(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
+                      uint64_t total, uint64_t padded)
+{
+    const uint64_t shard = (uint64_t)build->plan->shard;
+    const struct oc_param all = {.name = "all parameters, this rank's share", .elements = total / shard, .count = 1};
+    struct oc_entry entry = entry_of(rule, state, &all);
+    oc_build_add(build, &entry);
+    struct oc_entry padding = entry;
+    padding.name = "padding";
+    padding.class = OC_BUFFERS;
+    padding.elements = padded / shard - total / shard;
+    padding.why = "the buffer's length is made a multiple of the ranks that share it";
+    oc_build_add(build, &padding);
+}
+
+/* One buffer that all tensors of a copy are views of: its padding, and what the allocator adds. */
+static void close_pool(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
+                       uint64_t total, uint64_t padded)
+{
+    const struct oc_param rest = {.name = "padding", .elements = padded - total, .count = 1};
+    struct oc_entry entry = entry_of(rule, state, &rest);
+    entry.class = OC_BUFFERS;
+    entry.why = "the buffer's length is made a multiple of the ranks that share it";
+    oc_build_add(build, &entry);
+    const uint64_t bytes = oc_bytes(padded, state->dtype);
+    if (bytes > UINT64_MAX / 4) {
+        build->overflow = true;
+        return;
+    }
+    entry.name = "block rounding";
+    entry.why = "the buffer is one block of the allocator";
+    entry.dtype = OC_INT8;
+    entry.elements = oc_alloc_round(bytes) - bytes;
+    entry.is_rounding = true;
+    oc_build_add(build, &entry);
+}
+
+static void add_state(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state)
+{
+    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
+    const uint64_t total = oc_build_total(build);
+    const uint64_t padded = framework->padded ? framework->padded(build) : total;
+    if (state->sharded && build->plan->shard > 1) {
+        add_share(build, rule, state, total, padded);
+        return;
+    }
+    const struct oc_param *embedding = NULL;
+    for (int i = 0; i < build->n_params; i++) {
+        const struct oc_param *param = &build->params[i];
+        struct oc_entry entry = entry_of(rule, state, param);
+        if (param->tied_gradient) embedding = param;
+        if (state->timing == OC_AS_GRADIENT)
+            add_gradient(build, entry, param);
+        else if (state->timing == OC_WHILE_ACCUMULATED)
+            add_accumulated(build, entry, param);
+        else
+            oc_build_add(build, &entry);
+    }
+    if (state->timing == OC_AS_GRADIENT && embedding) {
+        const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
+        const struct oc_param head = {.backward = ops->use[OC_USE_HEAD].backward};
+        add_tied_gradient(build, rule, state, embedding, &head);
+    }
+    if (state->pooled) close_pool(build, rule, state, total, state->timing == OC_BY_TICKS ? padded : total);
+}
+
+void oc_build_states(struct oc_build *build)
+{
+    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
+    for (const struct oc_state_rule *rule = framework->states; rule->name; rule++) {
+        struct oc_state state;
+        memset(&state, 0, sizeof state);
+        if (rule->exists(build->plan, &state) && state.dtype != OC_NONE) add_state(build, rule, &state);
+    }
+    if (framework->buffers) framework->buffers(build);
+}
