@@ -52,6 +52,7 @@ static void fill_plan(struct oc_plan *plan)
     plan->c.parallel_tp = 2;
     plan->c.parallel_pp = plan->c.parallel_vpp = plan->c.parallel_cp = 1;
     strcpy(plan->c.gpu, "h100-80g");
+    oc_set_given(&plan->c, OC_OPT_gpu, true);
     plan->dt.weights = plan->dt.compute = plan->dt.residual = plan->dt.grads = OC_FP16;
     plan->dt.master = plan->dt.moment1 = OC_FP32;
     plan->has_shape = true;

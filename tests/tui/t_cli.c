@@ -138,7 +138,8 @@ static void sets_are_validated_together(void **state)
 static void between_files_the_earlier_wins(void **state)
 {
     (void)state;
-    cJSON *one = REPORT("", EXAMPLE, SHARED), *two = REPORT("", SHARED, EXAMPLE);
+    cJSON *one = REPORT("", EXAMPLE, SHARED, "--set", "optimizer=adam");
+    cJSON *two = REPORT("", SHARED, EXAMPLE, "--set", "optimizer=adam");
     assert_string_equal(member(one, "config", "precision")->valuestring, "fp16");
     assert_string_equal(member(two, "config", "precision")->valuestring, "bf16");
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(one, "warnings")) > 0);
@@ -188,6 +189,21 @@ static void a_double_dash_ends_options(void **state)
     assert_int_equal(run.status, 2);
     assert_part(run.err, "--set");
     help_cli_free(&run);
+}
+
+/* No launch script names the GPU: that it was assumed is said, until somebody names it. */
+static void the_gpu_is_assumed(void **state)
+{
+    (void)state;
+    struct help_output assumed = HELP_CLI("report", EXAMPLE), named = HELP_CLI("report", EXAMPLE, "--set", "gpu=l4");
+    assert_part(assumed.out, "gpu=h100-80g: nothing names the GPU");
+    assert_null(strstr(named.out, "assumed"));
+    help_cli_free(&assumed);
+    help_cli_free(&named);
+
+    struct help_output check = HELP_CLI("check", EXAMPLE);
+    assert_part(check.out, "h100-80g (assumed)");
+    help_cli_free(&check);
 }
 
 /* ---- how it ends ---- */
@@ -361,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_dash_is_standard_input),
         cmocka_unit_test(without_a_file_the_example_opens),
         cmocka_unit_test(sets_alone_are_enough),
+        cmocka_unit_test(the_gpu_is_assumed),
         cmocka_unit_test(a_double_dash_ends_options),
         cmocka_unit_test(without_a_terminal_the_text_report),
         cmocka_unit_test(check_says_one_line),

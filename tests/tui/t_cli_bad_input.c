@@ -125,11 +125,10 @@ static void options_that_do_not_exist(void **state)
 #undef REFUSES
 }
 
-/* A GPU must be named for a verdict; check never answers without one. */
 static void check_without_a_gpu(void **state)
 {
     (void)state;
-    refuses((const char *const[]){"check", "--set", "model.name=llama-3-8b", NULL}, "no GPU is named", "--set gpu=");
+    refuses((const char *const[]){"check", EXAMPLE, "--set", "gpu=none", NULL}, "no GPU is named", "--set gpu=");
 }
 
 int main(void)
@@ -143,6 +142,7 @@ int main(void)
         cmocka_unit_test(keys_that_do_not_exist),
         cmocka_unit_test(options_that_do_not_exist),
         cmocka_unit_test(check_without_a_gpu),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,21 @@ static void verdicts(void **state)
     assert_has(out.data, "DOES NOT FIT: up to 27,000,003 B of the 40,000,000 B of h100-80g, 5 B too much");
     oc_buffer_free(&out);
 
+    oc_set_given(&run->answer.plan.c, OC_OPT_gpu, false);
+    oc_verdict_text(&run->answer, OC_UNIT_BYTES, &out);
+    assert_has(out.data, "of h100-80g (assumed), 5 B too much");
+    oc_buffer_free(&out);
+
+    oc_set_given(&run->answer.plan.c, OC_OPT_gpu_capacity, true);
+    oc_verdict_text(&run->answer, OC_UNIT_BYTES, &out);
+    assert_has(out.data, "of the GPU, 5 B too much");
+    oc_buffer_free(&out);
+
+    run->answer.plan.has_shape = false;
+    oc_verdict_text(&run->answer, OC_UNIT_BYTES, &out);
+    assert_has(out.data, "DOES NOT FIT before activations, which are not modelled: up to");
+    oc_buffer_free(&out);
+
     verdict->known = false;
     oc_verdict_text(&run->answer, OC_UNIT_BYTES, &out);
     assert_has(out.data, "No GPU is named");

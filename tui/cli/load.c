@@ -23,14 +23,16 @@ static bool describes_a_model(const struct oc_config *config)
 
 static bool load_example(struct oc_input *input, struct oc_error *error)
 {
-    if (!oc_import_text(input, "examples/llama3-8b-sgd-fp16.sh", (const char *)oc_example_script,
-                        oc_example_script_size, error))
-        return false;
-    if (oc_given(&input->c.config, OC_OPT_gpu)) return true;
-    if (!oc_option_set(&input->c.config, OC_OPT_gpu, "h100-80g", error)) return false;
+    return oc_import_text(input, "examples/llama3-8b-sgd-fp16.sh", (const char *)oc_example_script,
+                          oc_example_script_size, error);
+}
+
+/* No launch script names the GPU, and the verdict is about one: it says which. */
+static void assume_gpu(struct oc_input *input)
+{
+    if (oc_given(&input->c.config, OC_OPT_gpu) || oc_given(&input->c.config, OC_OPT_gpu_capacity)) return;
     input->c.origin[OC_OPT_gpu] = (struct oc_origin){.from = OC_FROM_ASSUMED, .file = NO_FILE};
-    oc_note_add(input, OC_NOTE_ASSUMED, OC_OPT_gpu, "", NO_FILE, 0, "the built-in example is about eight H100s");
-    return true;
+    oc_note_add(input, OC_NOTE_ASSUMED, OC_OPT_gpu, "", NO_FILE, 0, "nothing names the GPU");
 }
 
 /* Applies every --set in order. */
@@ -55,7 +57,9 @@ bool oc_cli_load(const struct oc_args *args, struct oc_input *input, struct oc_e
         if (!apply_sets(args, &alone, error)) return false;
         if (!describes_a_model(&alone.config) && !load_example(input, error)) return false;
     }
-    return apply_sets(args, &input->c, error);
+    if (!apply_sets(args, &input->c, error)) return false;
+    assume_gpu(input);
+    return true;
 }
 
 /* The reserved bytes are found by replay through an allocator with the rules of this plan. */

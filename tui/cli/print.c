@@ -1,6 +1,7 @@
 /* What leaves the process. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tui/cli/cli.h"
@@ -19,11 +20,13 @@ bool oc_cli_print(const char *text, size_t size)
 
 void oc_cli_complain(const struct oc_error *error)
 {
+    /* A message that names its file needs it once. */
+    const bool placed = error->file[0] && (error->line > 0 || !strstr(error->message, error->file));
     fprintf(stderr, "oomcast: ");
-    if (error->file[0]) fprintf(stderr, "%s:", error->file);
-    if (error->file[0] && error->line > 0) fprintf(stderr, "%d:", error->line);
-    if (error->file[0] && error->line > 0 && error->column > 0) fprintf(stderr, "%d:", error->column);
-    fprintf(stderr, "%s%s\n", error->file[0] ? " " : "", error->message);
+    if (placed) fprintf(stderr, "%s:", error->file);
+    if (placed && error->line > 0) fprintf(stderr, "%d:", error->line);
+    if (placed && error->line > 0 && error->column > 0) fprintf(stderr, "%d:", error->column);
+    fprintf(stderr, "%s%s\n", placed ? " " : "", error->message);
     if (error->hint[0]) fprintf(stderr, "  %s\n", error->hint);
 }
 

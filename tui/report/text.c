@@ -100,6 +100,14 @@ static void put_parallel(struct oc_buffer *out, const struct oc_plan *plan)
 
 /* ---- what follows from it ---- */
 
+/* "h100-80g", " (assumed)" where nobody said so, or "the GPU" where only its capacity is known. */
+static void put_gpu(struct oc_buffer *out, const struct oc_config *c)
+{
+    const bool named = oc_given(c, OC_OPT_gpu), sized = oc_given(c, OC_OPT_gpu_capacity);
+    oc_put(out, c->gpu[0] && (named || !sized) ? c->gpu : "the GPU");
+    if (!named && !sized) oc_put(out, " (assumed)");
+}
+
 void oc_verdict_text(const struct oc_answer *answer, enum oc_unit unit, struct oc_buffer *out)
 {
     const struct oc_verdict *verdict = &answer->verdict;
@@ -112,11 +120,15 @@ void oc_verdict_text(const struct oc_answer *answer, enum oc_unit unit, struct o
     }
     const bool over = verdict->headroom < 0;
     const uint64_t distance = over ? 0 - (uint64_t)verdict->headroom : (uint64_t)verdict->headroom;
-    oc_putf(out, "%s%s: up to %s of the %s of %s, %s %s; the fullest is stage %" PRId64 ", in %s (%s allocated).",
-            verdict->fits ? "FITS" : "DOES NOT FIT", verdict->fits && verdict->tight ? ", but tightly" : "", top,
-            oc_format_bytes(answer->plan.capacity, unit, capacity, sizeof capacity),
-            answer->plan.c.gpu[0] ? answer->plan.c.gpu : "the GPU", oc_format_bytes(distance, unit, rest, sizeof rest),
-            over ? "too much" : "to spare", verdict->worst_stage, oc_moment_name(worst->peak.place.moment),
+    oc_put(out, verdict->fits ? "FITS" : "DOES NOT FIT");
+    if (verdict->fits && verdict->tight) oc_put(out, ", but tightly");
+    if (!answer->plan.has_shape) oc_put(out, " before activations, which are not modelled");
+    oc_putf(out, ": up to %s of the %s of ", top,
+            oc_format_bytes(answer->plan.capacity, unit, capacity, sizeof capacity));
+    put_gpu(out, &answer->plan.c);
+    oc_putf(out, ", %s %s; the fullest is stage %" PRId64 ", in %s (%s allocated).",
+            oc_format_bytes(distance, unit, rest, sizeof rest), over ? "too much" : "to spare", verdict->worst_stage,
+            oc_moment_name(worst->peak.place.moment),
             oc_format_bytes(worst->peak.allocated, unit, allocated, sizeof allocated));
 }
 
