@@ -1,6 +1,6 @@
-/* The bash that launch scripts really use, evaluated and never executed: assignments, arrays, quotes, expansions, arithmetic,
- * if, case, loops and functions. Anything that only running the script could tell (arguments, the environment, output of
- * commands) is an unknown value that remembers where it was written.
+/* The bash that launch scripts really use, evaluated and never executed: assignments, arrays, quotes, expansions,
+ * arithmetic, if, case, loops and functions. Anything that only running the script could tell (arguments, the
+ * environment, output of commands) is an unknown value that remembers where it was written.
  *
  * A script may be surrounded by prose: what does not parse is skipped, and reading goes on at the next line.
  *
@@ -34,8 +34,8 @@ struct bash_command {
     bool assignment;
 };
 
-/* Evaluates a script of at most OC_MAX_INPUT bytes. NULL with OC_E_LIMIT when it is larger than this evaluator counts, or
- * when it expands without bound. */
+/* Evaluates a script of at most OC_MAX_INPUT bytes. NULL with OC_E_LIMIT when it is larger than this evaluator counts,
+ * or when it expands without bound. */
 struct bash *bash_run(const char *text, size_t size, struct oc_error *error);
 void bash_free(struct bash *script);
 

@@ -15,15 +15,25 @@ struct parser {
 static const struct {
     char name[3];
     int precedence;
-} operators[] = {{"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5},   {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7}, {"<<", 8},
-                 {">>", 8}, {"<", 7},  {">", 7},  {"+", 9},  {"-", 9},   {"**", 11}, {"*", 10}, {"/", 10}, {"%", 10}};
+} operators[] = {{"||", 1}, {"&&", 2},  {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6},
+                 {"<=", 7}, {">=", 7},  {"<<", 8}, {">>", 8}, {"<", 7}, {">", 7},  {"+", 9},
+                 {"-", 9},  {"**", 11}, {"*", 10}, {"/", 10}, {"%", 10}};
 
 static struct bash_number parse_expression(struct parser *parser);
 static struct bash_number evaluate(struct bash *script, const struct bash_text *text, uint32_t offset, int depth);
 
-static struct bash_number number(int64_t value) { return (struct bash_number){.value = value, .known = true}; }
-static struct bash_number unknown(uint32_t cause) { return (struct bash_number){.cause = cause}; }
-static struct bash_number wrong(const struct parser *parser) { return unknown(parser->offset); }
+static struct bash_number number(int64_t value)
+{
+    return (struct bash_number){.value = value, .known = true};
+}
+static struct bash_number unknown(uint32_t cause)
+{
+    return (struct bash_number){.cause = cause};
+}
+static struct bash_number wrong(const struct parser *parser)
+{
+    return unknown(parser->offset);
+}
 
 static char peek(struct parser *parser, uint32_t ahead)
 {
@@ -47,7 +57,10 @@ static struct bash_number literal(struct parser *parser)
     bool good = true;
     for (; bash_is_name(peek(parser, 0)); parser->at++) {
         char c = peek(parser, 0);
-        int digit = bash_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
+        int digit = bash_is_digit(c)       ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : 99;
         good = good && digit < base && !__builtin_mul_overflow(value, base, &value) &&
                !__builtin_add_overflow(value, digit, &value);
     }
@@ -112,7 +125,8 @@ static void store(struct parser *parser, uint32_t name, uint32_t length, struct 
     const bash_cell *cells = parser->text->cells + name;
     uint32_t offset = bash_cell_offset(cells[0]);
     bool literal_name = offset + length <= script->size;
-    for (uint32_t i = 0; literal_name && i < length; i++) literal_name = script->source[offset + i] == bash_cell_char(cells[i]);
+    for (uint32_t i = 0; literal_name && i < length; i++)
+        literal_name = script->source[offset + i] == bash_cell_char(cells[i]);
     if (script->mode == BASH_KEEP || !literal_name) return;
     struct bash_variable *variable = bash_declare(script, offset, length);
     if (!variable) return;
@@ -169,7 +183,8 @@ static struct bash_number parse_unary(struct parser *parser)
     struct bash_number result;
     skip_space(parser);
     char c = peek(parser, 0);
-    if (parser->depth > BASH_MAX_DEPTH || bash_step(parser->script, 1) || parser->at >= parser->text->n) return wrong(parser);
+    if (parser->depth > BASH_MAX_DEPTH || bash_step(parser->script, 1) || parser->at >= parser->text->n)
+        return wrong(parser);
     if (bash_cell_is_unknown(parser->text->cells[parser->at])) {
         result = unknown(bash_cell_offset(parser->text->cells[parser->at++]));
         while (bash_is_name(peek(parser, 0))) parser->at++;
@@ -206,7 +221,8 @@ static struct bash_number parse_binary(struct parser *parser, int lowest)
         const char *op = NULL;
         int precedence = 0;
         for (size_t i = 0; i < sizeof operators / sizeof *operators && !op; i++)
-            if (operators[i].name[0] == peek(parser, 0) && (!operators[i].name[1] || operators[i].name[1] == peek(parser, 1)))
+            if (operators[i].name[0] == peek(parser, 0) &&
+                (!operators[i].name[1] || operators[i].name[1] == peek(parser, 1)))
                 op = operators[i].name, precedence = operators[i].precedence;
         if (!op || precedence < lowest) break;
         parser->at += (uint32_t)strlen(op);

@@ -1,5 +1,6 @@
-/* What the parts of the evaluator share. Scanning and lexing see the source; everything after them sees cells: characters
- * that carry the offset at which they were written, so that a flag in a string keeps its line through any expansion. */
+/* What the parts of the evaluator share. Scanning and lexing see the source; everything after them sees cells:
+ * characters that carry the offset at which they were written, so that a flag in a string keeps its line through any
+ * expansion. */
 #ifndef OC_MODEL_IMPORT_BASH_CORE_H
 #define OC_MODEL_IMPORT_BASH_CORE_H
 
@@ -9,20 +10,35 @@
 typedef uint32_t bash_cell;
 
 enum {
-    BASH_MAX_DEPTH = 32,        /* nesting of quotes, substitutions and expressions */
-    BASH_MAX_FRAMES = 256,      /* nesting of if, case, loops and calls */
+    BASH_MAX_DEPTH = 32,   /* nesting of quotes, substitutions and expressions */
+    BASH_MAX_FRAMES = 256, /* nesting of if, case, loops and calls */
     BASH_MAX_FUNCTIONS = 256,
-    BASH_MAX_WORDS = 1 << 20,   /* in the source */
+    BASH_MAX_WORDS = 1 << 20, /* in the source */
     BASH_MAX_BROKEN = 8,
     BASH_MAX_MEMORY = 96 << 20, /* bytes of expanded text */
-    BASH_MAX_WORK = 256 << 20   /* characters looked at */
+    BASH_MAX_WORK = 96 << 20    /* characters looked at */
 };
 
-static inline bash_cell bash_cell_make(char c, uint32_t offset) { return (uint32_t)(unsigned char)c | offset << 8; }
-static inline bash_cell bash_cell_unknown(uint32_t offset) { return (uint32_t)'?' | offset << 8 | 1u << 30; }
-static inline char bash_cell_char(bash_cell cell) { return (char)(cell & 255); }
-static inline uint32_t bash_cell_offset(bash_cell cell) { return cell >> 8 & 0x3fffff; }
-static inline bool bash_cell_is_unknown(bash_cell cell) { return cell >> 30 & 1; }
+static inline bash_cell bash_cell_make(char c, uint32_t offset)
+{
+    return (uint32_t)(unsigned char)c | offset << 8;
+}
+static inline bash_cell bash_cell_unknown(uint32_t offset)
+{
+    return (uint32_t)'?' | offset << 8 | 1u << 30;
+}
+static inline char bash_cell_char(bash_cell cell)
+{
+    return (char)(cell & 255);
+}
+static inline uint32_t bash_cell_offset(bash_cell cell)
+{
+    return cell >> 8 & 0x3fffff;
+}
+static inline bool bash_cell_is_unknown(bash_cell cell)
+{
+    return cell >> 30 & 1;
+}
 
 struct bash_text {
     bash_cell *cells;
@@ -40,28 +56,41 @@ enum bash_word_kind { BASH_WORD, BASH_ASSIGN, BASH_APPEND, BASH_ARRAY, BASH_ARRA
 /* A word of the source, not yet expanded. */
 struct bash_raw {
     uint32_t start, end;
-    uint32_t value;  /* assignments: where the value starts; the name ends before '=' or '+=' */
+    uint32_t value;   /* assignments: where the value starts; the name ends before '=' or '+=' */
     int32_t elements; /* arrays: how many BASH_ELEMENT words follow */
     uint8_t kind;
 };
 
 enum bash_kind {
-    BASH_SIMPLE, BASH_TEST, BASH_ARITH,
-    BASH_IF, BASH_THEN, BASH_ELIF, BASH_ELSE, BASH_FI,
-    BASH_FOR, BASH_WHILE, BASH_DO, BASH_DONE,
-    BASH_CASE, BASH_PATTERN, BASH_ESAC,
-    BASH_FUNCTION, BASH_OPEN, BASH_CLOSE
+    BASH_SIMPLE,
+    BASH_TEST,
+    BASH_ARITH,
+    BASH_IF,
+    BASH_THEN,
+    BASH_ELIF,
+    BASH_ELSE,
+    BASH_FI,
+    BASH_FOR,
+    BASH_WHILE,
+    BASH_DO,
+    BASH_DONE,
+    BASH_CASE,
+    BASH_PATTERN,
+    BASH_ESAC,
+    BASH_FUNCTION,
+    BASH_OPEN,
+    BASH_CLOSE
 };
 enum bash_joined { BASH_ALWAYS, BASH_AND, BASH_OR };
 
 /* A command of the source, or one word of the grammar (then, fi, ...). */
 struct bash_parsed {
     uint32_t offset;
-    int32_t first, n;  /* its raw words */
-    int32_t link;      /* set by bash_shape(): THEN, PATTERN: the next branch; openers: their closer; -1 = none */
-    int32_t opener;    /* set by bash_shape(): THEN, ELIF, ELSE, PATTERN: the command they belong to; -1 = none */
-    uint8_t kind;      /* enum bash_kind */
-    uint8_t joined;    /* how it hangs on the command before it */
+    int32_t first, n; /* its raw words */
+    int32_t link;     /* set by bash_shape(): THEN, PATTERN: the next branch; openers: their closer; -1 = none */
+    int32_t opener;   /* set by bash_shape(): THEN, ELIF, ELSE, PATTERN: the command they belong to; -1 = none */
+    uint8_t kind;     /* enum bash_kind */
+    uint8_t joined;   /* how it hangs on the command before it */
     bool negated;
 };
 
@@ -124,12 +153,25 @@ struct bash_text *bash_fields_add(struct bash *script, struct bash_fields *field
 const bash_cell *bash_first_unknown(const struct bash_text *text);
 bool bash_text_is(const struct bash_text *text, const char *string);
 struct bash_word bash_word_of(struct bash *script, const struct bash_text *text, uint32_t offset);
-/* Whether the unknown value at this place is a variable or argument that is not set, rather than, say, output of a command. */
+/* Whether the unknown value at this place is a variable or argument that is not set, rather than, say, output of a
+ * command. */
 bool bash_is_unset(const struct bash *script, uint32_t offset);
-static inline bool bash_is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-static inline bool bash_is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-static inline bool bash_is_digit(char c) { return c >= '0' && c <= '9'; }
-static inline bool bash_is_name(char c) { return bash_is_name_start(c) || bash_is_digit(c); }
+static inline bool bash_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+static inline bool bash_is_name_start(char c)
+{
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+static inline bool bash_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline bool bash_is_name(char c)
+{
+    return bash_is_name_start(c) || bash_is_digit(c);
+}
 
 /* ---- bash_scan.c: where quotes and substitutions end ---- */
 
@@ -141,7 +183,8 @@ uint32_t bash_skip_backtick(struct bash *script, uint32_t at, uint32_t limit);
 uint32_t bash_skip_parens(struct bash *script, uint32_t at, uint32_t limit, bool strict, int depth);
 /* "<path to data>": something to fill in, not a redirection. */
 uint32_t bash_skip_placeholder(struct bash *script, uint32_t at, uint32_t limit);
-/* Whether the line that starts at `at` begins like a statement of a script, so that no quote opened in prose may swallow it. */
+/* Whether the line that starts at `at` begins like a statement of a script, so that no quote opened in prose may
+ * swallow it. */
 bool bash_line_is_statement(const struct bash *script, uint32_t at);
 /* Whether it opens an array: NAME=( or NAME+=(. */
 bool bash_line_opens_array(const struct bash *script, uint32_t at);
@@ -200,7 +243,8 @@ struct bash_number {
 struct bash_number bash_arithmetic(struct bash *script, const struct bash_text *text, uint32_t offset);
 
 /* Whether the text matches a pattern with * ? [...] from `from`, over its whole rest. */
-bool bash_matches(struct bash *script, const bash_cell *pattern, uint32_t n_pattern, const bash_cell *text, uint32_t n_text);
+bool bash_matches(struct bash *script, const bash_cell *pattern, uint32_t n_pattern, const bash_cell *text,
+                  uint32_t n_text);
 
 enum bash_truth {
     BASH_NO,

@@ -15,7 +15,10 @@ static void begin(struct bash_builder *builder)
     if (!builder->current) builder->current = bash_fields_add(builder->script, builder->fields);
 }
 
-void bash_build_break(struct bash_builder *builder) { builder->current = NULL; }
+void bash_build_break(struct bash_builder *builder)
+{
+    builder->current = NULL;
+}
 
 void bash_build_text(struct bash_builder *builder, const struct bash_text *text, bool quoted)
 {
@@ -29,7 +32,10 @@ void bash_build_text(struct bash_builder *builder, const struct bash_text *text,
     }
 }
 
-void bash_build_unknown(struct bash_builder *builder, uint32_t offset) { put(builder, bash_cell_unknown(offset)); }
+void bash_build_unknown(struct bash_builder *builder, uint32_t offset)
+{
+    put(builder, bash_cell_unknown(offset));
+}
 
 static void build_number(struct bash_builder *builder, int64_t value, uint32_t offset)
 {
@@ -111,8 +117,10 @@ static void build_double(struct bash_builder *builder, uint32_t start, uint32_t 
             at = build_dollar(builder, at, end, true);
         } else if (c == '`') {
             uint32_t close = bash_skip_backtick(script, at, end);
-            if (close) bash_build_unknown(builder, at);
-            else put(builder, bash_cell_make(c, at));
+            if (close)
+                bash_build_unknown(builder, at);
+            else
+                put(builder, bash_cell_make(c, at));
             at = close ? close : at + 1;
         } else {
             put(builder, bash_cell_make(c, at++));
@@ -125,7 +133,8 @@ static uint32_t build_quote(struct bash_builder *builder, uint32_t at, uint32_t 
 {
     struct bash *script = builder->script;
     bool twice = script->source[at] == '"';
-    uint32_t close = twice ? bash_skip_double(script, at, end, false, builder->depth) : bash_skip_single(script, at, end, false);
+    uint32_t close =
+        twice ? bash_skip_double(script, at, end, false, builder->depth) : bash_skip_single(script, at, end, false);
     if (!close) {
         put(builder, bash_cell_make(script->source[at], at));
         return at + 1;

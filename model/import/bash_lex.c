@@ -1,5 +1,5 @@
-/* The source as a flat list of commands. Nothing here fails: what bash would refuse becomes a command of odd words that nobody
- * recognizes, and reading goes on. */
+/* The source as a flat list of commands. Nothing here fails: what bash would refuse becomes a command of odd words that
+ * nobody recognizes, and reading goes on. */
 #include <string.h>
 
 #include "model/import/bash_core.h"
@@ -10,25 +10,26 @@ struct lexer {
     struct bash_parsed *command; /* being read, NULL between commands; moves when the list grows */
     enum bash_joined joined;     /* how the next command hangs on the last */
     bool negated;
-    bool declares;               /* export, local, ...: assignments among its arguments */
-    int cases;                   /* case commands that are open */
-    bool pattern;                /* a pattern of case comes next */
-    uint32_t here[4];            /* delimiters of here-documents that start on the next line */
+    bool declares;    /* export, local, ...: assignments among its arguments */
+    int cases;        /* case commands that are open */
+    bool pattern;     /* a pattern of case comes next */
+    uint32_t here[4]; /* delimiters of here-documents that start on the next line */
     int n_here;
 };
 
 static const struct {
     const char *word;
     enum bash_kind kind;
-} grammar[] = {{"if", BASH_IF},       {"then", BASH_THEN},   {"elif", BASH_ELIF}, {"else", BASH_ELSE},
-               {"fi", BASH_FI},       {"for", BASH_FOR},     {"while", BASH_WHILE}, {"until", BASH_WHILE},
-               {"do", BASH_DO},       {"done", BASH_DONE},   {"case", BASH_CASE}, {"esac", BASH_ESAC},
-               {"{", BASH_OPEN},      {"}", BASH_CLOSE}};
+} grammar[] = {{"if", BASH_IF},  {"then", BASH_THEN}, {"elif", BASH_ELIF},   {"else", BASH_ELSE},
+               {"fi", BASH_FI},  {"for", BASH_FOR},   {"while", BASH_WHILE}, {"until", BASH_WHILE},
+               {"do", BASH_DO},  {"done", BASH_DONE}, {"case", BASH_CASE},   {"esac", BASH_ESAC},
+               {"{", BASH_OPEN}, {"}", BASH_CLOSE}};
 
 static struct bash_parsed *open_command(struct lexer *lexer, enum bash_kind kind, uint32_t offset)
 {
     struct bash *script = lexer->script;
-    if (!bash_grow(script, &script->parsed, script->n_parsed, &script->parsed_capacity, sizeof *script->parsed)) return NULL;
+    if (!bash_grow(script, &script->parsed, script->n_parsed, &script->parsed_capacity, sizeof *script->parsed))
+        return NULL;
     struct bash_parsed *command = &script->parsed[script->n_parsed++];
     *command = (struct bash_parsed){.offset = offset,
                                     .first = script->n_raw,
@@ -93,7 +94,9 @@ static bool skip_redirection(struct lexer *lexer)
         return true;
     }
     bool here = source[at] == '<' && source[at + 1] == '<' && source[at + 2] != '<';
-    while (source[at] == '<' || source[at] == '>' || source[at] == '&' || source[at] == '|' || (here && source[at] == '-')) at++;
+    while (source[at] == '<' || source[at] == '>' || source[at] == '&' || source[at] == '|' ||
+           (here && source[at] == '-'))
+        at++;
     at = bash_skip_blanks(script, at);
     if (here && lexer->n_here < 4) {
         uint32_t name = at + (source[at] == '\'' || source[at] == '"');
@@ -109,6 +112,7 @@ static bool lex_function(struct lexer *lexer, uint32_t start, uint32_t end)
 {
     struct bash *script = lexer->script;
     bool keyword = same(script, start, end, "function");
+    if (memchr(script->source + start, '=', end - start)) return false; /* A=() is an empty array */
     if (keyword) {
         start = bash_skip_blanks(script, end);
         end = start;
@@ -275,7 +279,8 @@ static void lex_word(struct lexer *lexer)
     int n = script->n_raw - lexer->command->first;
     bool leading = n == 0 || script->raw[script->n_raw - 1].kind != BASH_WORD; /* assignments before a command */
     struct bash_raw shape;
-    if (lexer->command->kind == BASH_SIMPLE && (leading || lexer->declares) && bash_assignment_at(script, start, &shape)) {
+    if (lexer->command->kind == BASH_SIMPLE && (leading || lexer->declares) &&
+        bash_assignment_at(script, start, &shape)) {
         lex_assignment(lexer, &shape);
         return;
     }

@@ -6,11 +6,11 @@
 /* A parameter, taken apart. */
 struct parameter {
     uint32_t dollar, name, name_length;
-    uint32_t rest, end;   /* what follows the name and its subscript */
-    bool all;             /* [@] or [*] */
-    bool star;            /* [*] */
-    bool length;          /* ${#NAME} */
-    int64_t subscript;    /* [3]; 0 without */
+    uint32_t rest, end;                   /* what follows the name and its subscript */
+    bool all;                             /* [@] or [*] */
+    bool star;                            /* [*] */
+    bool length;                          /* ${#NAME} */
+    int64_t subscript;                    /* [3]; 0 without */
     const struct bash_variable *variable; /* NULL: not set */
 };
 
@@ -58,7 +58,8 @@ static const struct bash_text *element(const struct parameter *parameter)
 /* Whether nothing but an unset variable or argument is in it: then `:-` takes its default. */
 static bool is_only_unset(const struct bash *script, const struct bash_text *text)
 {
-    return text->n == 1 && bash_cell_is_unknown(text->cells[0]) && bash_is_unset(script, bash_cell_offset(text->cells[0]));
+    return text->n == 1 && bash_cell_is_unknown(text->cells[0]) &&
+           bash_is_unset(script, bash_cell_offset(text->cells[0]));
 }
 
 static void build_value(struct bash_builder *builder, const struct parameter *parameter, bool quoted)
@@ -76,7 +77,8 @@ static void build_value(struct bash_builder *builder, const struct parameter *pa
         if (i && builder->split && !(quoted && parameter->star))
             bash_build_break(builder);
         else if (i)
-            bash_build_text(builder, &(struct bash_text){.cells = (bash_cell[]){bash_cell_make(' ', parameter->dollar)}, .n = 1},
+            bash_build_text(builder,
+                            &(struct bash_text){.cells = (bash_cell[]){bash_cell_make(' ', parameter->dollar)}, .n = 1},
                             true);
         bash_build_text(builder, &values->items[i], quoted);
     }
@@ -97,12 +99,14 @@ static void build_length(struct bash_builder *builder, const struct parameter *p
 }
 
 /* ${x#pattern}, ${x%pattern} and the longest-match forms. */
-static void build_trimmed(struct bash_builder *builder, const struct parameter *parameter, const struct bash_text *value, bool quoted)
+static void build_trimmed(struct bash_builder *builder, const struct parameter *parameter,
+                          const struct bash_text *value, bool quoted)
 {
     struct bash *script = builder->script;
     char side = script->source[parameter->rest];
     bool longest = parameter->rest + 1 < parameter->end && script->source[parameter->rest + 1] == side;
-    struct bash_text pattern = bash_expand_text(script, parameter->rest + 1 + longest, parameter->end, builder->depth + 1);
+    struct bash_text pattern =
+        bash_expand_text(script, parameter->rest + 1 + longest, parameter->end, builder->depth + 1);
     uint32_t n = value->n, from = 0, length = n;
     for (uint32_t i = 0; i <= n && !script->spent; i++) {
         uint32_t cut = longest ? n - i : i;
@@ -116,7 +120,8 @@ static void build_trimmed(struct bash_builder *builder, const struct parameter *
 }
 
 /* ${x/from/to} and ${x//from/to}, for a `from` without wildcards. */
-static void build_replaced(struct bash_builder *builder, const struct parameter *parameter, const struct bash_text *value, bool quoted)
+static void build_replaced(struct bash_builder *builder, const struct parameter *parameter,
+                           const struct bash_text *value, bool quoted)
 {
     struct bash *script = builder->script;
     bool every = parameter->rest + 1 < parameter->end && script->source[parameter->rest + 1] == '/';
@@ -139,7 +144,8 @@ static void build_replaced(struct bash_builder *builder, const struct parameter 
 }
 
 /* ${x:offset} and ${x:offset:length}. */
-static void build_part(struct bash_builder *builder, const struct parameter *parameter, const struct bash_text *value, bool quoted)
+static void build_part(struct bash_builder *builder, const struct parameter *parameter, const struct bash_text *value,
+                       bool quoted)
 {
     struct bash *script = builder->script;
     uint32_t colon = parameter->rest + 1;
@@ -227,9 +233,11 @@ static void build_argument(struct bash_builder *builder, uint32_t dollar, uint32
 {
     struct parameter parameter = {.dollar = dollar, .name = start, .rest = start, .end = end};
     while (parameter.rest < end && bash_is_digit(builder->script->source[parameter.rest])) parameter.rest++;
-    if (parameter.rest == start && start < end && (builder->script->source[start] == '@' || builder->script->source[start] == '*'))
+    if (parameter.rest == start && start < end &&
+        (builder->script->source[start] == '@' || builder->script->source[start] == '*'))
         parameter.rest++;
-    bool assigns = memchr(builder->script->source + parameter.rest, '=', end - parameter.rest > 2 ? 2 : end - parameter.rest);
+    bool assigns =
+        memchr(builder->script->source + parameter.rest, '=', end - parameter.rest > 2 ? 2 : end - parameter.rest);
     if (parameter.rest > start && parameter.rest < end && is_default(builder->script, &parameter) && !assigns)
         build_default(builder, &parameter, quoted);
     else

@@ -42,7 +42,8 @@ static bool takes(const bash_cell *pattern, uint32_t n, char c, uint32_t *used)
     return at == c;
 }
 
-bool bash_matches(struct bash *script, const bash_cell *pattern, uint32_t n_pattern, const bash_cell *text, uint32_t n_text)
+bool bash_matches(struct bash *script, const bash_cell *pattern, uint32_t n_pattern, const bash_cell *text,
+                  uint32_t n_text)
 {
     uint32_t p = 0, t = 0, star = UINT32_MAX, resume = 0, used;
     while (t < n_text) {

@@ -1,5 +1,5 @@
-/* Goes through the commands once, in the order in which bash would: branches are chosen, functions entered, loop bodies read
- * once. What a branch that may or may not be taken assigns is unknown afterwards. */
+/* Goes through the commands once, in the order in which bash would: branches are chosen, functions entered, loop bodies
+ * read once. What a branch that may or may not be taken assigns is unknown afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,11 +38,8 @@ static struct frame *push_frame(struct interpreter *in, enum frame_kind kind, in
 {
     if (in->n_frames == BASH_MAX_FRAMES) return NULL;
     struct frame *frame = &in->frames[in->n_frames++];
-    *frame = (struct frame){.kind = kind,
-                            .opener = opener,
-                            .end = end,
-                            .outer = in->script->mode,
-                            .outer_cause = in->script->mode_cause};
+    *frame = (struct frame){
+        .kind = kind, .opener = opener, .end = end, .outer = in->script->mode, .outer_cause = in->script->mode_cause};
     return frame;
 }
 
@@ -91,7 +88,8 @@ static void assign_maybe(struct bash *script, struct bash_text *text, const stru
 }
 
 /* The same for all values of a variable. */
-static void assign_all_maybe(struct bash *script, struct bash_variable *variable, const struct bash_fields *values, bool append, bool array)
+static void assign_all_maybe(struct bash *script, struct bash_variable *variable, const struct bash_fields *values,
+                             bool append, bool array)
 {
     struct bash_fields *old = &variable->values;
     bool scalar = !array && old->n == 1 && values->n == 1;
@@ -115,7 +113,8 @@ static void assign_all_maybe(struct bash *script, struct bash_variable *variable
 
 static void record_assignment(struct bash *script, const struct bash_raw *raw, const struct bash_fields *values)
 {
-    if (!bash_grow(script, &script->commands, script->n_commands, &script->commands_capacity, sizeof *script->commands)) return;
+    if (!bash_grow(script, &script->commands, script->n_commands, &script->commands_capacity, sizeof *script->commands))
+        return;
     struct bash_fields parts = {0};
     struct bash_builder builder = {.script = script, .fields = &parts, .split = true};
     for (int i = 0; i < values->n; i++) {
@@ -137,7 +136,8 @@ void bash_assign(struct bash *script, const struct bash_raw *raw)
     while (bash_is_name(script->source[raw->start + length])) length++;
     struct bash_fields values = {0};
     if (array) {
-        for (int i = 1; i <= raw->elements && !script->spent; i++) bash_expand(script, raw[i].start, raw[i].end, true, &values);
+        for (int i = 1; i <= raw->elements && !script->spent; i++)
+            bash_expand(script, raw[i].start, raw[i].end, true, &values);
     } else {
         struct bash_text *text = bash_fields_add(script, &values);
         if (text) *text = bash_expand_text(script, raw->value, raw->end, 0);
@@ -169,7 +169,9 @@ static const struct function *find_function(const struct interpreter *in, const 
     for (int i = in->n_functions - 1; i >= 0; i--) {
         const struct bash_text *other = &in->functions[i].name;
         uint32_t same = 0;
-        while (same < name->n && same < other->n && bash_cell_char(name->cells[same]) == bash_cell_char(other->cells[same])) same++;
+        while (same < name->n && same < other->n &&
+               bash_cell_char(name->cells[same]) == bash_cell_char(other->cells[same]))
+            same++;
         if (same == name->n && same == other->n) return &in->functions[i];
     }
     return NULL;
@@ -196,14 +198,18 @@ static bool call(struct interpreter *in, const struct bash_text *name)
 
 static void record(struct bash *script, const struct bash_fields *fields, uint32_t offset)
 {
-    if (!bash_grow(script, &script->commands, script->n_commands, &script->commands_capacity, sizeof *script->commands)) return;
+    if (!bash_grow(script, &script->commands, script->n_commands, &script->commands_capacity, sizeof *script->commands))
+        return;
     struct bash_word *words = bash_alloc(script, (size_t)fields->n * sizeof *words);
     if (!words) return;
     for (int i = 0; i < fields->n; i++) words[i] = bash_word_of(script, &fields->items[i], offset);
     script->commands[script->n_commands++] = (struct bash_command){.words = words, .n = fields->n, .offset = offset};
 }
 
-static struct bash_status ran(uint32_t offset) { return (struct bash_status){.truth = BASH_RAN, .cause = offset}; }
+static struct bash_status ran(uint32_t offset)
+{
+    return (struct bash_status){.truth = BASH_RAN, .cause = offset};
+}
 
 static struct bash_status run_words(struct interpreter *in, struct bash_fields *fields, uint32_t offset)
 {
@@ -264,14 +270,16 @@ static void run_arithmetic(struct interpreter *in, const struct bash_parsed *com
 
 /* ---- control flow: each returns with in->at at the command to go on with ---- */
 
-static void run_branch(struct interpreter *in, const struct bash_parsed *command, struct frame *frame, struct bash_status status)
+static void run_branch(struct interpreter *in, const struct bash_parsed *command, struct frame *frame,
+                       struct bash_status status)
 {
     restore_mode(in, frame);
     if (status.truth == BASH_NO) {
         in->at = command->link;
         return;
     }
-    if (frame->maybe || status.truth != BASH_YES) become_unsure(in, status.truth == BASH_YES ? command->offset : status.cause);
+    if (frame->maybe || status.truth != BASH_YES)
+        become_unsure(in, status.truth == BASH_YES ? command->offset : status.cause);
     if (status.truth == BASH_YES)
         frame->taken = true;
     else
@@ -304,7 +312,8 @@ static void run_pattern(struct interpreter *in, const struct bash_parsed *comman
     for (int i = 0; i < command->n && !open; i++) {
         const struct bash_raw *raw = &script->raw[command->first + i];
         struct bash_text pattern = bash_expand_text(script, raw->start, raw->end, 0);
-        if (bash_matches(script, pattern.cells, pattern.n, frame->subject.cells, frame->subject.n)) status.truth = BASH_YES;
+        if (bash_matches(script, pattern.cells, pattern.n, frame->subject.cells, frame->subject.n))
+            status.truth = BASH_YES;
     }
     run_branch(in, command, frame, status);
 }
@@ -320,7 +329,8 @@ static void run_case(struct interpreter *in, const struct bash_parsed *command)
     in->at = frame ? in->at + 1 : command->link;
 }
 
-/* The body is read once. A `for` takes its first value; other loops go through arguments or wait: they change nothing. */
+/* The body is read once. A `for` takes its first value; other loops go through arguments or wait: they change nothing.
+ */
 static void run_loop(struct interpreter *in, const struct bash_parsed *command)
 {
     struct bash *script = in->script;

@@ -1,7 +1,7 @@
 /* Where quotes and substitutions end.
  *
- * Prose has apostrophes and unbalanced quotes. In strict mode a quote may therefore not reach over a line that looks like a
- * statement of a script: such a quote is an ordinary character. */
+ * Prose has apostrophes and unbalanced quotes. In strict mode a quote may therefore not reach over a line that looks
+ * like a statement of a script: such a quote is an ordinary character. */
 #include <string.h>
 
 #include "model/import/bash_core.h"
@@ -27,8 +27,9 @@ bool bash_line_opens_array(const struct bash *script, uint32_t at)
 
 bool bash_line_is_statement(const struct bash *script, uint32_t at)
 {
-    static const char *const starts[] = {"export", "python", "python3", "torchrun", "deepspeed", "srun", "mpirun", "if",  "fi",
-                                         "for",    "done",   "case",    "esac",     "function",  "eval", "source", "set", "#SBATCH"};
+    static const char *const starts[] = {"export", "python",   "python3", "torchrun", "deepspeed", "srun",
+                                         "mpirun", "if",       "fi",      "for",      "done",      "case",
+                                         "esac",   "function", "eval",    "source",   "set",       "#SBATCH"};
     at = line_indent(script, at);
     struct bash_raw raw;
     if (bash_assignment_at(script, at, &raw)) return true;
@@ -63,22 +64,16 @@ uint32_t bash_skip_backtick(struct bash *script, uint32_t at, uint32_t limit)
     return 0;
 }
 
-/* Steps over one character or one whole quote or substitution inside a quote, parentheses or braces. */
+/* Steps over one character or one whole quote or substitution inside a quote, parentheses or braces. 0 when that is not
+ * closed: then what is around it is not closed either, and nothing is scanned twice. */
 static uint32_t skip_inner(struct bash *script, uint32_t at, uint32_t limit, bool strict, int depth, bool in_double)
 {
-    uint32_t end = 0;
-    switch (script->source[at]) {
-    case '\\': end = at + 2; break;
-    case '$': end = bash_skip_dollar(script, at, limit, strict, depth + 1); break;
-    case '`': end = bash_skip_backtick(script, at, limit); break;
-    case '"':
-        if (!in_double) end = bash_skip_double(script, at, limit, strict, depth + 1);
-        break;
-    case '\'':
-        if (!in_double) end = bash_skip_single(script, at, limit, strict);
-        break;
-    default: break;
-    }
+    char c = script->source[at], next = script->source[at + 1];
+    if (c == '\\') return at + 2;
+    if (c == '$' && (next == '(' || next == '{')) return bash_skip_dollar(script, at, limit, strict, depth + 1);
+    if (c == '"' && !in_double) return bash_skip_double(script, at, limit, strict, depth + 1);
+    if (c == '\'' && !in_double) return bash_skip_single(script, at, limit, strict);
+    uint32_t end = c == '`' ? bash_skip_backtick(script, at, limit) : 0;
     return end ? end : at + 1;
 }
 
@@ -89,7 +84,7 @@ uint32_t bash_skip_double(struct bash *script, uint32_t at, uint32_t limit, bool
         if (bash_step(script, 1)) return 0;
         if (script->source[i] == '"') return i + 1;
         if (script->source[i] == '\n' && blocked(script, i, strict)) return 0;
-        i = skip_inner(script, i, limit, strict, depth, true);
+        if (!(i = skip_inner(script, i, limit, strict, depth, true))) return 0;
     }
     return 0;
 }
@@ -111,6 +106,7 @@ static uint32_t skip_pair(struct bash *script, uint32_t at, uint32_t limit, cons
             if (--open == 0) return i;
         } else {
             i = skip_inner(script, i, limit, strict, depth, false);
+            if (!i) return 0;
         }
     }
     return 0;

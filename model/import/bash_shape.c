@@ -1,11 +1,12 @@
-/* Which `fi` belongs to which `if`. Words of the grammar that belong to nothing stand in prose and become ordinary commands. */
+/* Which `fi` belongs to which `if`. Words of the grammar that belong to nothing stand in prose and become ordinary
+ * commands. */
 #include "model/import/bash_core.h"
 
 struct open {
-    int32_t command;  /* the opener */
-    int32_t branch;   /* the last THEN or PATTERN, whose next branch is not known yet; -1 = none */
-    uint8_t kind;     /* BASH_IF, BASH_FOR, BASH_WHILE, BASH_CASE, BASH_OPEN */
-    bool ready;       /* `then` or `do` was seen: it can be closed */
+    int32_t command; /* the opener */
+    int32_t branch;  /* the last THEN or PATTERN, whose next branch is not known yet; -1 = none */
+    uint8_t kind;    /* BASH_IF, BASH_FOR, BASH_WHILE, BASH_CASE, BASH_OPEN */
+    bool ready;      /* `then` or `do` was seen: it can be closed */
 };
 
 struct stack {
@@ -14,7 +15,10 @@ struct stack {
     int n;
 };
 
-static void to_prose(struct bash *script, int32_t command) { script->parsed[command].kind = BASH_SIMPLE; }
+static void to_prose(struct bash *script, int32_t command)
+{
+    script->parsed[command].kind = BASH_SIMPLE;
+}
 
 /* Finds the innermost open command that this word may continue, and drops what stands above it: that was prose. */
 static struct open *innermost(struct stack *stack, uint8_t kind, uint8_t other, bool ready)

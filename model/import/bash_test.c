@@ -13,8 +13,14 @@ struct tester {
 
 static struct bash_status either(struct tester *tester);
 
-static struct bash_status known(bool yes) { return (struct bash_status){.truth = yes ? BASH_YES : BASH_NO}; }
-static struct bash_status unsure(uint32_t cause) { return (struct bash_status){.truth = BASH_UNSURE, .cause = cause}; }
+static struct bash_status known(bool yes)
+{
+    return (struct bash_status){.truth = yes ? BASH_YES : BASH_NO};
+}
+static struct bash_status unsure(uint32_t cause)
+{
+    return (struct bash_status){.truth = BASH_UNSURE, .cause = cause};
+}
 
 static bool is(const struct tester *tester, int at, const char *string)
 {
@@ -23,7 +29,8 @@ static bool is(const struct tester *tester, int at, const char *string)
 
 static struct bash_status not(struct bash_status status)
 {
-    if (status.truth == BASH_YES || status.truth == BASH_NO) status.truth = status.truth == BASH_YES ? BASH_NO : BASH_YES;
+    if (status.truth == BASH_YES || status.truth == BASH_NO)
+        status.truth = status.truth == BASH_YES ? BASH_NO : BASH_YES;
     return status;
 }
 
@@ -42,7 +49,8 @@ static struct bash_status is_empty(const struct bash *script, const struct bash_
     return unsure(bash_cell_offset(*open));
 }
 
-static struct bash_status compare_numbers(const struct tester *tester, const char *op, const struct bash_text *a, const struct bash_text *b)
+static struct bash_status compare_numbers(const struct tester *tester, const char *op, const struct bash_text *a,
+                                          const struct bash_text *b)
 {
     struct bash_number x = bash_arithmetic(tester->script, a, tester->offset);
     struct bash_number y = bash_arithmetic(tester->script, b, tester->offset);
@@ -58,7 +66,8 @@ static struct bash_status compare_numbers(const struct tester *tester, const cha
     }
 }
 
-static struct bash_status compare_texts(const struct tester *tester, const struct bash_text *a, const struct bash_text *b)
+static struct bash_status compare_texts(const struct tester *tester, const struct bash_text *a,
+                                        const struct bash_text *b)
 {
     if (!b->n) return is_empty(tester->script, a);
     const bash_cell *open = bash_first_unknown(a);

@@ -3,7 +3,10 @@
 
 #include "model/import/bash_core.h"
 
-static uint32_t hash(uint32_t so_far, char c) { return (so_far ^ (unsigned char)c) * 16777619u; }
+static uint32_t hash(uint32_t so_far, char c)
+{
+    return (so_far ^ (unsigned char)c) * 16777619u;
+}
 
 struct bash_variable *bash_find(struct bash *script, const bash_cell *name, uint32_t length)
 {
@@ -38,12 +41,14 @@ struct bash_variable *bash_declare(struct bash *script, uint32_t name, uint32_t 
 {
     struct bash_variable *found = bash_find_source(script, name, length);
     if (found || script->spent) return found;
-    if (!bash_grow(script, &script->variables, script->n_variables, &script->variables_capacity, sizeof *script->variables))
+    if (!bash_grow(script, &script->variables, script->n_variables, &script->variables_capacity,
+                   sizeof *script->variables))
         return NULL;
     uint32_t h = 2166136261u;
     for (uint32_t i = 0; i < length; i++) h = hash(h, script->source[name + i]);
     int32_t *bucket = &script->buckets[h % BASH_BUCKETS];
-    script->variables[script->n_variables] = (struct bash_variable){.name = name, .name_length = length, .next = *bucket};
+    script->variables[script->n_variables] =
+        (struct bash_variable){.name = name, .name_length = length, .next = *bucket};
     *bucket = script->n_variables;
     return &script->variables[script->n_variables++];
 }
@@ -59,7 +64,8 @@ struct bash_text bash_joined_value(struct bash *script, const struct bash_variab
     struct bash_text joined = {0};
     for (int i = 0; i < variable->values.n; i++) {
         const struct bash_text *value = &variable->values.items[i];
-        if (i && joined.n) bash_push(script, &joined, bash_cell_make(' ', bash_cell_offset(joined.cells[joined.n - 1])));
+        if (i && joined.n)
+            bash_push(script, &joined, bash_cell_make(' ', bash_cell_offset(joined.cells[joined.n - 1])));
         bash_push_text(script, &joined, value);
     }
     return joined;

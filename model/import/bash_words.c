@@ -6,7 +6,8 @@
 struct bash_raw *bash_raw_add(struct bash *script, enum bash_word_kind kind, uint32_t start, uint32_t end)
 {
     if (script->n_raw >= BASH_MAX_WORDS) script->spent = true;
-    if (script->spent || !bash_grow(script, &script->raw, script->n_raw, &script->raw_capacity, sizeof *script->raw)) return NULL;
+    if (script->spent || !bash_grow(script, &script->raw, script->n_raw, &script->raw_capacity, sizeof *script->raw))
+        return NULL;
     script->raw[script->n_raw] = (struct bash_raw){.start = start, .end = end, .kind = (uint8_t)kind};
     return &script->raw[script->n_raw++];
 }

@@ -26,13 +26,17 @@ static const struct oc_importer *find_importer(const char *text, size_t size)
 
 /* ---- merging: between files the earlier wins ---- */
 
-static bool is_assumed(const struct oc_case *c, int option) { return c->origin[option].from == OC_FROM_ASSUMED; }
+static bool is_assumed(const struct oc_case *c, int option)
+{
+    return c->origin[option].from == OC_FROM_ASSUMED;
+}
 
 static void drop_assumption(struct oc_input *input, int option)
 {
     int kept = 0;
     for (int i = 0; i < input->n_notes; i++)
-        if (input->notes[i].kind != OC_NOTE_ASSUMED || input->notes[i].option != option) input->notes[kept++] = input->notes[i];
+        if (input->notes[i].kind != OC_NOTE_ASSUMED || input->notes[i].option != option)
+            input->notes[kept++] = input->notes[i];
     input->n_notes = kept;
 }
 
@@ -44,7 +48,8 @@ static void warn_of_conflict(struct oc_input *input, const struct oc_input *late
     oc_option_text(&later->c.config, id, theirs, sizeof theirs);
     if (!strcmp(mine, theirs)) return;
     const struct oc_origin *origin = &input->c.origin[option];
-    const char *from = origin->from == OC_FROM_FILE ? input->files[origin->file] : oc_from_name((enum oc_from)origin->from);
+    const char *from =
+        origin->from == OC_FROM_FILE ? input->files[origin->file] : oc_from_name((enum oc_from)origin->from);
     oc_note_add(input, OC_NOTE_WARNING, option, oc_option(id)->key, file, later->c.origin[option].line,
                 "%.40s says %s and %.40s says %s; the first counts", from, mine, input->files[file], theirs);
 }
@@ -61,7 +66,8 @@ static void copy_value(struct oc_case *to, const struct oc_case *from, int optio
 /* One option: a value that was only assumed gives way to one that is said, in whichever order they come. */
 static void merge_option(struct oc_input *input, const struct oc_input *later, int option, int file)
 {
-    bool have = oc_given(&input->c.config, (enum oc_option_id)option), comes = oc_given(&later->c.config, (enum oc_option_id)option);
+    bool have = oc_given(&input->c.config, (enum oc_option_id)option),
+         comes = oc_given(&later->c.config, (enum oc_option_id)option);
     bool have_assumed = is_assumed(&input->c, option), comes_assumed = is_assumed(&later->c, option);
     if (comes && (!have || (have_assumed && !comes_assumed))) {
         copy_value(&input->c, &later->c, option);
@@ -85,7 +91,8 @@ static void merge(struct oc_input *input, const struct oc_input *later, int file
     for (int i = 0; i < later->n_notes; i++) {
         const struct oc_note *note = &later->notes[i];
         if (is_settled(input, note)) continue;
-        oc_note_add(input, (enum oc_note_kind)note->kind, note->option, note->name, note->file, note->line, "%s", note->text);
+        oc_note_add(input, (enum oc_note_kind)note->kind, note->option, note->name, note->file, note->line, "%s",
+                    note->text);
     }
     input->notes_lost += later->notes_lost;
     for (int i = 0; i < OC_OPTIONS; i++) merge_option(input, later, i, file);

@@ -1,7 +1,7 @@
 /* Megatron-LM launch scripts: what its flags mean for memory.
  *
- * Sources: NVIDIA/Megatron-LM megatron/training/arguments.py @000c4ac2 and @d98e8a64 (flags, defaults, what is rewritten or
- * refused), tokenizer/tokenizer.py (NullTokenizer, padding). */
+ * Sources: NVIDIA/Megatron-LM megatron/training/arguments.py @000c4ac2 and @d98e8a64 (flags, defaults, what is
+ * rewritten or refused), tokenizer/tokenizer.py (NullTokenizer, padding). */
 #ifndef OC_MODEL_IMPORT_MEGATRON_H
 #define OC_MODEL_IMPORT_MEGATRON_H
 
@@ -13,7 +13,8 @@ enum megatron_action {
     MEGATRON_VALUE,      /* its value is the value of `option` */
     MEGATRON_SWITCH,     /* present: `option` has the value `text` */
     MEGATRON_NOTED,      /* looked at later, as `fact` */
-    MEGATRON_UNMODELLED, /* changes memory and is not modelled; `text` says how. A value of `harmless` changes nothing */
+    MEGATRON_UNMODELLED, /* changes memory and is not modelled; `text` says how. A value of `harmless` changes nothing
+                          */
     MEGATRON_SILENT,     /* no effect on memory */
     MEGATRON_UNKNOWN
 };
@@ -44,15 +45,15 @@ enum megatron_arity { ARITY_NONE, ARITY_ONE, ARITY_LIST };
 struct megatron_flag {
     const char *name; /* begins with it; a space, '*' or NUL may follow */
     enum megatron_action action;
-    int option;           /* enum oc_option_id, or OC_OPTIONS */
+    int option; /* enum oc_option_id, or OC_OPTIONS */
     enum megatron_fact fact;
     enum megatron_arity arity;
     const char *text;
     const char *harmless;
 };
 
-/* What a flag as written means: "--fp16", with '_' for '-', or the start of exactly one name, as argparse allows. An unknown
- * or ambiguous one gives MEGATRON_UNKNOWN. */
+/* What a flag as written means: "--fp16", with '_' for '-', or the start of exactly one name, as argparse allows. An
+ * unknown or ambiguous one gives MEGATRON_UNKNOWN. */
 struct megatron_flag megatron_flag_find(const char *written, size_t length);
 
 /* One flag of the command. */
@@ -66,7 +67,8 @@ struct megatron_seen {
 struct megatron {
     struct oc_input *input;
     int file;
-    const char *name; /* of the file */
+    const char *path; /* of the file, for errors */
+    const char *name; /* its last part, for sentences */
     struct bash *script;
     int line; /* of the command that starts the trainer */
     struct megatron_seen options[OC_OPTIONS];
@@ -76,7 +78,8 @@ struct megatron {
 
 /* ---- megatron_command.c ---- */
 
-/* The words of the training command, or of all flags that the script mentions when it has none. False: there are none. */
+/* The words of the training command, or of all flags that the script mentions when it has none. False: there are none.
+ */
 struct megatron_command {
     const struct bash_word **words;
     int n;

@@ -17,7 +17,7 @@ static const struct {
 struct reader {
     struct megatron *m;
     const struct megatron_command *command;
-    int at; /* the next word */
+    int at;        /* the next word */
     uint32_t said; /* the last unknown word that was warned about */
 };
 
@@ -28,7 +28,10 @@ static int line_of(const struct megatron *m, const struct bash_word *word)
     return line;
 }
 
-static bool is_flag(const struct bash_word *word) { return word->text[0] == '-' && word->text[1] == '-' && word->text[2]; }
+static bool is_flag(const struct bash_word *word)
+{
+    return word->text[0] == '-' && word->text[1] == '-' && word->text[2];
+}
 
 /* The values after a flag: as many as it takes. */
 static const struct bash_word *take_values(struct reader *reader, const struct megatron_flag *flag, int *n)
@@ -61,11 +64,12 @@ static void remember(struct megatron *m, struct megatron_seen *slot, struct mega
     bool differs = slot->flag && seen.text && slot->text && strcmp(slot->text, seen.text) != 0;
     if (differs && !strcmp(slot->flag, seen.flag))
         oc_note_add(m->input, OC_NOTE_WARNING, option, seen.flag, m->file, seen.line,
-                    "%s is given twice: %s in line %d, %s in line %d; the last counts", seen.flag, slot->text, slot->line,
-                    seen.text, seen.line);
+                    "%s is given twice: %s in line %d, %s in line %d; the last counts", seen.flag, slot->text,
+                    slot->line, seen.text, seen.line);
     else if (differs)
         oc_note_add(m->input, OC_NOTE_WARNING, option, seen.flag, m->file, seen.line,
-                    "%s in line %d contradicts %s in line %d; the last counts", seen.flag, seen.line, slot->flag, slot->line);
+                    "%s in line %d contradicts %s in line %d; the last counts", seen.flag, seen.line, slot->flag,
+                    slot->line);
     *slot = seen;
 }
 
@@ -77,7 +81,8 @@ static void stray(struct reader *reader, const struct bash_word *word)
     reader->said = word->cause;
     char why[160];
     bash_cause(m->script, word->cause, m->name, why, sizeof why);
-    oc_note_add(m->input, OC_NOTE_WARNING, OC_OPTIONS, "", m->file, line_of(m, word), "%s: flags in it are not seen", why);
+    oc_note_add(m->input, OC_NOTE_WARNING, OC_OPTIONS, "", m->file, line_of(m, word), "%s: flags in it are not seen",
+                why);
 }
 
 static void unmodelled(struct megatron *m, const struct megatron_flag *flag, const struct megatron_seen *seen)
@@ -142,12 +147,13 @@ void megatron_assume(struct megatron *m, enum oc_option_id option, const struct 
     else
         snprintf(why, sizeof why, "%s has no value in %s", seen->flag, m->name);
     oc_note_add(m->input, OC_NOTE_ASSUMED, (int)option, seen->flag, m->file, seen->line, "%s", why);
-    m->input->c.origin[option] = (struct oc_origin){.from = OC_FROM_ASSUMED, .file = (uint8_t)m->file, .line = seen->line};
+    m->input->c.origin[option] =
+        (struct oc_origin){.from = OC_FROM_ASSUMED, .file = (uint8_t)m->file, .line = seen->line};
 }
 
 bool megatron_set(struct megatron *m, enum oc_option_id option, const char *text, int line)
 {
-    if (!oc_option_set(&m->input->c.config, option, text, m->error)) return oc_at(m->error, m->name, line, 0);
+    if (!oc_option_set(&m->input->c.config, option, text, m->error)) return oc_at(m->error, m->path, line, 0);
     m->input->c.origin[option] = (struct oc_origin){.from = OC_FROM_FILE, .file = (uint8_t)m->file, .line = line};
     return true;
 }
@@ -159,19 +165,39 @@ static const char *translated(enum oc_option_id option, const char *text)
     return text;
 }
 
+/* A set of names, of which some may not be ours: the others count. */
+static bool apply_set(struct megatron *m, enum oc_option_id option, const struct megatron_seen *seen)
+{
+    char kept[160] = "";
+    struct oc_config trial = m->input->c.config;
+    struct oc_error why;
+    for (const char *at = seen->text; *at;) {
+        size_t length = strcspn(at, " "), used = strlen(kept);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : (int)sizeof name - 1, at);
+        if (length && oc_option_set(&trial, option, name, &why))
+            snprintf(kept + used, sizeof kept - used, "%s%s", used ? "," : "", name);
+        else if (length)
+            oc_note_add(m->input, OC_NOTE_UNMODELLED, (int)option, seen->flag, m->file, seen->line,
+                        "%s is not modelled", name);
+        at += length + (at[length] == ' ');
+    }
+    return kept[0] ? megatron_set(m, option, kept, seen->line) : true;
+}
+
 static bool apply(struct megatron *m, enum oc_option_id option, const struct megatron_seen *seen)
 {
     if (!seen->text || (seen->value && seen->value->unknown)) {
         megatron_assume(m, option, seen);
         return true;
     }
+    if (oc_option(option)->type == OC_T_SET) return apply_set(m, option, seen);
     struct oc_config trial = m->input->c.config;
     struct oc_error why;
-    bool named = oc_option(option)->type == OC_T_ENUM || oc_option(option)->type == OC_T_SET;
     const char *text = translated(option, seen->text);
-    if (named && !oc_option_set(&trial, option, text, &why)) {
-        oc_note_add(m->input, OC_NOTE_UNMODELLED, (int)option, seen->flag, m->file, seen->line, "%s %.60s is not modelled",
-                    seen->flag, seen->text);
+    if (oc_option(option)->type == OC_T_ENUM && !oc_option_set(&trial, option, text, &why)) {
+        oc_note_add(m->input, OC_NOTE_UNMODELLED, (int)option, seen->flag, m->file, seen->line,
+                    "%s %.60s is not modelled", seen->flag, seen->text);
         return true;
     }
     return megatron_set(m, option, text, seen->line);

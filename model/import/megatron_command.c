@@ -41,7 +41,10 @@ static void add_all(struct bash *script, struct words *words, const struct bash_
     }
 }
 
-static size_t flag_length(const struct bash_word *word) { return strcspn(word->text, "="); }
+static size_t flag_length(const struct bash_word *word)
+{
+    return strcspn(word->text, "=");
+}
 
 static bool is_megatron_flag(const struct bash_word *word)
 {
@@ -122,7 +125,8 @@ static bool is_listed(const struct words *words, uint32_t offset)
     return false;
 }
 
-/* Every flag that is assigned to a variable or stands at the start of a line: a part of a script, without its command. */
+/* Every flag that is assigned to a variable or stands at the start of a line: a part of a script, without its command.
+ */
 static void gather(struct megatron *m, struct choice *all)
 {
     int n;
@@ -131,7 +135,8 @@ static void gather(struct megatron *m, struct choice *all)
         struct words words = {0};
         add_all(m->script, &words, &commands[i]);
         bool listed = words.n && strncmp(words.items[0]->text, "--", 2) == 0;
-        if (count_flags(&words) && (commands[i].assignment || listed) && !is_listed(&all->words, words.items[0]->offset)) {
+        if (count_flags(&words) && (commands[i].assignment || listed) &&
+            !is_listed(&all->words, words.items[0]->offset)) {
             if (!all->words.n) bash_place(m->script, commands[i].offset, &all->line, NULL);
             for (int k = 0; k < words.n; k++) add(&all->words, words.items[k]);
         }
@@ -160,7 +165,8 @@ bool megatron_command_find(struct megatron *m, struct megatron_command *command)
     }
     if (best.others)
         oc_note_add(m->input, OC_NOTE_WARNING, OC_OPTIONS, "", m->file, best.line,
-                    "%s starts more than one training; the one with the most settings is read, line %d", m->name, best.line);
+                    "%s starts more than one training; the one with the most settings is read, line %d", m->name,
+                    best.line);
     const char *program = best.program >= 0 ? best.words.items[best.program]->text : NULL;
     *command = (struct megatron_command){.words = best.words.items,
                                          .n = best.words.n,
@@ -170,4 +176,7 @@ bool megatron_command_find(struct megatron *m, struct megatron_command *command)
     return true;
 }
 
-void megatron_command_free(struct megatron_command *command) { free(command->words); }
+void megatron_command_free(struct megatron_command *command)
+{
+    free(command->words);
+}

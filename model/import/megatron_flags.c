@@ -1,5 +1,5 @@
-/* What each flag of Megatron-LM means for memory. Flags that are simply the value of an option stand in the options table;
- * here is everything else. */
+/* What each flag of Megatron-LM means for memory. Flags that are simply the value of an option stand in the options
+ * table; here is everything else. */
 #include <string.h>
 
 #include "model/import/megatron.h"
@@ -182,7 +182,7 @@ static const char *const silent_lists =
 struct search {
     const char *name; /* what is looked for, '-' for '_' */
     size_t length;
-    bool prefix;          /* any name that begins so */
+    bool prefix; /* any name that begins so */
     struct megatron_flag found;
     int matches;
 };
@@ -192,7 +192,8 @@ static bool fits(const struct search *search, const char *name, size_t length)
     if (!search->prefix && name[length - 1] == '*')
         return search->length >= length && !strncmp(name, search->name, length - 1);
     if (name[length - 1] == '*') return false;
-    return (search->prefix ? length > search->length : length == search->length) && !strncmp(name, search->name, search->length);
+    return (search->prefix ? length > search->length : length == search->length) &&
+           !strncmp(name, search->name, search->length);
 }
 
 static void consider(struct search *search, const char *name, size_t length, struct megatron_flag flag)
@@ -217,7 +218,8 @@ static void consider_all(struct search *search)
 {
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         consider(search, switches[i].flag, strlen(switches[i].flag),
-                 (struct megatron_flag){.action = MEGATRON_SWITCH, .option = (int)switches[i].option, .text = switches[i].text});
+                 (struct megatron_flag){
+                     .action = MEGATRON_SWITCH, .option = (int)switches[i].option, .text = switches[i].text});
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         consider(search, facts[i].flag, strlen(facts[i].flag),
                  (struct megatron_flag){.action = MEGATRON_NOTED, .fact = facts[i].fact, .arity = facts[i].arity});
@@ -231,7 +233,8 @@ static void consider_all(struct search *search)
         for (int i = 0; i < OC_OPTIONS; i++) {
             const struct oc_option *option = oc_option((enum oc_option_id)i);
             struct megatron_flag flag = {.action = MEGATRON_VALUE, .option = i, .arity = ARITY_ONE};
-            if (option->type == OC_T_BOOL) flag = (struct megatron_flag){.action = MEGATRON_SWITCH, .option = i, .text = "true"};
+            if (option->type == OC_T_BOOL)
+                flag = (struct megatron_flag){.action = MEGATRON_SWITCH, .option = i, .text = "true"};
             if (option->type == OC_T_SET || i == OC_OPT_parallel_cp_comm) flag.arity = ARITY_LIST;
             consider_list(search, option->flags, flag);
         }

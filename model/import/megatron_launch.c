@@ -77,7 +77,8 @@ static int64_t variable_of(struct megatron *m, const char *const *names, int *li
     struct bash_word word;
     int64_t value;
     for (; *names; names++)
-        if (bash_variable(m->script, *names, &word) && !word.unknown && oc_parse_integer(word.text, false, &value) && value > 0) {
+        if (bash_variable(m->script, *names, &word) && !word.unknown && oc_parse_integer(word.text, false, &value) &&
+            value > 0) {
             bash_place(m->script, word.offset, line, NULL);
             return value;
         }
@@ -98,8 +99,10 @@ static void assume_world(struct megatron *m, const struct megatron_seen *seen)
         megatron_assume(m, OC_OPT_parallel_world, seen);
         return;
     }
-    oc_note_add(m->input, OC_NOTE_ASSUMED, OC_OPT_parallel_world, "", m->file, m->line, "%s does not say how many GPUs run it", m->name);
-    m->input->c.origin[OC_OPT_parallel_world] = (struct oc_origin){.from = OC_FROM_ASSUMED, .file = (uint8_t)m->file, .line = m->line};
+    oc_note_add(m->input, OC_NOTE_ASSUMED, OC_OPT_parallel_world, "", m->file, m->line,
+                "%s does not say how many GPUs run it", m->name);
+    m->input->c.origin[OC_OPT_parallel_world] =
+        (struct oc_origin){.from = OC_FROM_ASSUMED, .file = (uint8_t)m->file, .line = m->line};
 }
 
 static bool set_world(struct megatron *m, int64_t a, int64_t b, int line)
@@ -128,7 +131,8 @@ bool megatron_world(struct megatron *m, const struct megatron_command *command, 
         }
         return set_world(m, a, b ? b : 1, per_node->line); /* torchrun's own default is one node */
     }
-    if (slurm.tasks && !slurm.tasks_per_node && starts(command, "srun")) return set_world(m, slurm.tasks, 1, slurm.line);
+    if (slurm.tasks && !slurm.tasks_per_node && starts(command, "srun"))
+        return set_world(m, slurm.tasks, 1, slurm.line);
     int64_t ranks = slurm.tasks_per_node > 1 ? slurm.tasks_per_node : slurm.gpus_per_node;
     if (ranks && (slurm.nodes || b > 0)) return set_world(m, ranks, slurm.nodes ? slurm.nodes : b, slurm.line);
     a = variable_of(m, per_node_names, &line);
@@ -170,7 +174,8 @@ static bool allocator_conf(struct megatron *m, const struct bash_word *word, int
             bool on = !strcmp(setting + 20, "True") || !strcmp(setting + 20, "true") || !strcmp(setting + 20, "1");
             if (!megatron_set(m, OC_OPT_allocator_expandable_segments, on ? "true" : "false", line)) return false;
         } else if (length) {
-            oc_note_add(m->input, OC_NOTE_UNMODELLED, OC_OPTIONS, setting, m->file, line, "a setting of PyTorch's allocator");
+            oc_note_add(m->input, OC_NOTE_UNMODELLED, OC_OPTIONS, setting, m->file, line,
+                        "a setting of PyTorch's allocator");
         }
         at += length + (at[length] == ',');
     }

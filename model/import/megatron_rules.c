@@ -25,9 +25,13 @@ static const struct {
 
 static const struct {
     const char *theirs, *ours;
-} position_types[] = {{"learned_absolute", "learned"}, {"rope", "rope"}, {"yarn", "rope"}, {"mrope", "rope"}, {"none", "none"}};
+} position_types[] = {
+    {"learned_absolute", "learned"}, {"rope", "rope"}, {"yarn", "rope"}, {"mrope", "rope"}, {"none", "none"}};
 
-static bool gives(const struct megatron *m, enum oc_option_id option) { return oc_given(&m->input->c.config, option); }
+static bool gives(const struct megatron *m, enum oc_option_id option)
+{
+    return oc_given(&m->input->c.config, option);
+}
 
 static void warn(struct megatron *m, enum oc_option_id option, const struct megatron_seen *seen, const char *text)
 {
@@ -40,7 +44,9 @@ static int64_t count_of(struct megatron *m, enum megatron_fact fact, enum oc_opt
     const struct megatron_seen *seen = &m->facts[fact];
     int64_t value;
     if (!seen->flag) return 0;
-    if (seen->text && !(seen->value && seen->value->unknown) && oc_parse_integer(seen->text, false, &value) && value > 0) return value;
+    if (seen->text && !(seen->value && seen->value->unknown) && oc_parse_integer(seen->text, false, &value) &&
+        value > 0)
+        return value;
     megatron_assume(m, option, seen);
     return 0;
 }
@@ -48,7 +54,8 @@ static int64_t count_of(struct megatron *m, enum megatron_fact fact, enum oc_opt
 static bool apply_defaults(struct megatron *m)
 {
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-        if (!gives(m, defaults[i].option) && !megatron_set(m, defaults[i].option, defaults[i].text, m->line)) return false;
+        if (!gives(m, defaults[i].option) && !megatron_set(m, defaults[i].option, defaults[i].text, m->line))
+            return false;
     if (m->input->c.config.optimizer == OC_OPTIM_SGD && !gives(m, OC_OPT_optimizer_momentum))
         return megatron_set(m, OC_OPT_optimizer_momentum, "0.9", m->line);
     return true;
@@ -78,7 +85,8 @@ static bool positions(struct megatron *m)
 /* --num-query-groups counts only with --group-query-attention, and is 1 when only that is there. */
 static bool query_groups(struct megatron *m)
 {
-    const struct megatron_seen *gate = &m->facts[FACT_GROUP_QUERY_ATTENTION], *groups = &m->facts[FACT_NUM_QUERY_GROUPS];
+    const struct megatron_seen *gate = &m->facts[FACT_GROUP_QUERY_ATTENTION],
+                               *groups = &m->facts[FACT_NUM_QUERY_GROUPS];
     char text[24];
     if (groups->flag && !gate->flag) {
         warn(m, OC_OPT_model_kv_heads, groups, "--num-query-groups does nothing without --group-query-attention");
@@ -99,14 +107,17 @@ static bool virtual_stages(struct megatron *m)
     int64_t per_chunk = count_of(m, FACT_LAYERS_PER_VIRTUAL_STAGE, OC_OPT_parallel_vpp);
     if (!per_chunk || !gives(m, OC_OPT_model_layers)) return true;
     if (gives(m, OC_OPT_parallel_vpp)) {
-        warn(m, OC_OPT_parallel_vpp, seen, "Megatron takes either layers per virtual stage or virtual stages; the latter is taken");
+        warn(m, OC_OPT_parallel_vpp, seen,
+             "Megatron takes either layers per virtual stage or virtual stages; the latter is taken");
         return true;
     }
     int64_t pp = gives(m, OC_OPT_parallel_pp) ? c->parallel_pp : 1;
-    int64_t layers = c->model_layers + (gives(m, OC_OPT_parallel_embedding_in_split) && c->parallel_embedding_in_split) +
+    int64_t layers = c->model_layers +
+                     (gives(m, OC_OPT_parallel_embedding_in_split) && c->parallel_embedding_in_split) +
                      (gives(m, OC_OPT_parallel_loss_in_split) && c->parallel_loss_in_split);
     if (layers % pp || layers / pp % per_chunk) {
-        warn(m, OC_OPT_parallel_vpp, seen, "the layers of a pipeline stage are no multiple of it; no interleaving is taken");
+        warn(m, OC_OPT_parallel_vpp, seen,
+             "the layers of a pipeline stage are no multiple of it; no interleaving is taken");
         return true;
     }
     char text[24];
@@ -120,7 +131,8 @@ static bool recompute(struct megatron *m)
     const struct oc_config *c = &m->input->c.config;
     if (selective->flag) {
         if (gives(m, OC_OPT_recompute) && c->recompute != OC_RECOMPUTE_SELECTIVE)
-            warn(m, OC_OPT_recompute, selective, "--recompute-activations means selective and wins over --recompute-granularity");
+            warn(m, OC_OPT_recompute, selective,
+                 "--recompute-activations means selective and wins over --recompute-granularity");
         return megatron_set(m, OC_OPT_recompute, "selective", selective->line);
     }
     const struct megatron_seen *granularity = &m->options[OC_OPT_recompute];
@@ -133,7 +145,8 @@ static bool recompute(struct megatron *m)
 /* Fusing the loss is one flag, whose kernel another. */
 static bool loss(struct megatron *m)
 {
-    const struct megatron_seen *fusion = &m->facts[FACT_CROSS_ENTROPY_FUSION], *kernel = &m->facts[FACT_CROSS_ENTROPY_IMPL];
+    const struct megatron_seen *fusion = &m->facts[FACT_CROSS_ENTROPY_FUSION],
+                               *kernel = &m->facts[FACT_CROSS_ENTROPY_IMPL];
     if (!fusion->flag) return true;
     bool te = kernel->text && !strcmp(kernel->text, "te");
     return megatron_set(m, OC_OPT_kernels_loss, te ? "te-fused" : "fused", te ? kernel->line : fusion->line);
@@ -146,10 +159,12 @@ static bool optimizer_instances(struct megatron *m)
     int64_t n = count_of(m, FACT_OPTIMIZER_INSTANCES, OC_OPT_parallel_shard_group);
     const struct megatron_seen *seen = &m->facts[FACT_OPTIMIZER_INSTANCES];
     if (n < 2) return true;
-    int64_t tp = gives(m, OC_OPT_parallel_tp) ? c->parallel_tp : 1, pp = gives(m, OC_OPT_parallel_pp) ? c->parallel_pp : 1;
+    int64_t tp = gives(m, OC_OPT_parallel_tp) ? c->parallel_tp : 1,
+            pp = gives(m, OC_OPT_parallel_pp) ? c->parallel_pp : 1;
     int64_t ranks = gives(m, OC_OPT_parallel_world) ? c->parallel_world / (tp * pp) : 0;
     if (!ranks || ranks % n) {
-        warn(m, OC_OPT_parallel_shard_group, seen, "the data-parallel ranks cannot be dealt out over that many optimizers");
+        warn(m, OC_OPT_parallel_shard_group, seen,
+             "the data-parallel ranks cannot be dealt out over that many optimizers");
         return true;
     }
     char text[24];
@@ -162,7 +177,8 @@ static bool contradictions(struct megatron *m)
 {
     const struct oc_config *c = &m->input->c.config;
     const struct megatron_seen *sp = &m->options[OC_OPT_parallel_sp], *tp = &m->options[OC_OPT_parallel_tp];
-    const struct megatron_seen *zero = &m->options[OC_OPT_parallel_zero], *gather = &m->options[OC_OPT_parallel_overlap_param_gather];
+    const struct megatron_seen *zero = &m->options[OC_OPT_parallel_zero],
+                               *gather = &m->options[OC_OPT_parallel_overlap_param_gather];
     bool tp_known = !tp->flag || gives(m, OC_OPT_parallel_tp);
     if (sp->flag && tp_known && (!tp->flag || c->parallel_tp == 1)) {
         warn(m, OC_OPT_parallel_sp, sp, "Megatron turns --sequence-parallel off when tensor parallelism is 1");
@@ -171,7 +187,8 @@ static bool contradictions(struct megatron *m)
     if (zero->flag && c->optimizer == OC_OPTIM_SGD)
         warn(m, OC_OPT_parallel_zero, zero, "Megatron refuses --use-distributed-optimizer with --optimizer sgd");
     if (gather->flag && !zero->flag)
-        warn(m, OC_OPT_parallel_overlap_param_gather, gather, "Megatron refuses --overlap-param-gather without --use-distributed-optimizer");
+        warn(m, OC_OPT_parallel_overlap_param_gather, gather,
+             "Megatron refuses --overlap-param-gather without --use-distributed-optimizer");
     return true;
 }
 
@@ -184,8 +201,8 @@ static void missing(struct megatron *m)
     } needed[] = {{OC_OPT_batch_micro, "--micro-batch-size"}, {OC_OPT_batch_seq, "--seq-length"}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (m->options[needed[i].option].flag) continue;
-        oc_note_add(m->input, OC_NOTE_ASSUMED, (int)needed[i].option, needed[i].flag, m->file, m->line, "%s does not set %s", m->name,
-                    needed[i].flag);
+        oc_note_add(m->input, OC_NOTE_ASSUMED, (int)needed[i].option, needed[i].flag, m->file, m->line,
+                    "%s does not set %s", m->name, needed[i].flag);
         m->input->c.origin[needed[i].option] =
             (struct oc_origin){.from = OC_FROM_ASSUMED, .file = (uint8_t)m->file, .line = m->line};
     }
@@ -193,7 +210,8 @@ static void missing(struct megatron *m)
 
 bool megatron_rules(struct megatron *m)
 {
-    if (!apply_defaults(m) || !positions(m) || !query_groups(m) || !virtual_stages(m) || !recompute(m) || !loss(m)) return false;
+    if (!apply_defaults(m) || !positions(m) || !query_groups(m) || !virtual_stages(m) || !recompute(m) || !loss(m))
+        return false;
     if (!optimizer_instances(m) || !contradictions(m)) return false;
     missing(m);
     return true;

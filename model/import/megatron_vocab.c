@@ -9,7 +9,10 @@
 static const struct {
     const char *type;
     int64_t size;
-} tokenizers[] = {{"GPT2BPETokenizer", 50257}, {"Llama2Tokenizer", 32000}, {"BertWordPieceLowerCase", 30522}, {"BertWordPieceCase", 28996}};
+} tokenizers[] = {{"GPT2BPETokenizer", 50257},
+                  {"Llama2Tokenizer", 32000},
+                  {"BertWordPieceLowerCase", 30522},
+                  {"BertWordPieceCase", 28996}};
 
 static int64_t value_or(const struct megatron *m, enum oc_option_id option, int64_t otherwise)
 {
@@ -21,14 +24,16 @@ static const struct oc_model_row *same_shape(const struct megatron *m)
 {
     int64_t layers = value_or(m, OC_OPT_model_layers, 0), hidden = value_or(m, OC_OPT_model_hidden, 0);
     int64_t heads = value_or(m, OC_OPT_model_heads, 0), kv_heads = value_or(m, OC_OPT_model_kv_heads, heads);
-    bool gated = m->input->c.config.model_activation == OC_ACT_SWIGLU || m->input->c.config.model_activation == OC_ACT_GEGLU;
+    bool gated =
+        m->input->c.config.model_activation == OC_ACT_SWIGLU || m->input->c.config.model_activation == OC_ACT_GEGLU;
     int64_t ffn = value_or(m, OC_OPT_model_ffn, gated ? hidden * 8 / 3 / 64 * 64 : 4 * hidden);
     int64_t max_positions = value_or(m, OC_OPT_model_max_positions, 0);
     int n;
     const struct oc_model_row *models = oc_models(&n), *found = NULL;
     for (int i = 0; i < n; i++) {
         const struct oc_model_row *row = &models[i];
-        if (row->layers != layers || row->hidden != hidden || row->heads != heads || row->kv_heads != kv_heads || row->ffn != ffn)
+        if (row->layers != layers || row->hidden != hidden || row->heads != heads || row->kv_heads != kv_heads ||
+            row->ffn != ffn)
             continue;
         if (!found || (row->max_positions == max_positions && found->max_positions != max_positions)) found = row;
     }
@@ -50,8 +55,7 @@ static bool assume(struct megatron *m)
     const char *type = tokenizer->text && !(tokenizer->value && tokenizer->value->unknown) ? tokenizer->text : NULL;
     char why[160], from[120] = "GPT-2's is taken";
     int64_t size = 0;
-    if (!type)
-        size = 50257;
+    if (!type) size = 50257;
     for (size_t i = 0; type && i < sizeof tokenizers / sizeof *tokenizers; i++)
         if (!strcmp(type, tokenizers[i].type)) size = tokenizers[i].size;
     const struct oc_model_row *model = type && !size ? same_shape(m) : NULL;
@@ -72,8 +76,8 @@ static bool assume(struct megatron *m)
         snprintf(why, sizeof why, "%s names no tokenizer and no vocabulary size", m->name);
     if (!set_number(m, OC_OPT_model_vocab, size, line)) return false;
     m->input->c.origin[OC_OPT_model_vocab].from = OC_FROM_ASSUMED;
-    oc_note_add(m->input, OC_NOTE_ASSUMED, OC_OPT_model_vocab, tokenizer->flag ? tokenizer->flag : "", m->file, line, "%s; %s", why,
-                from);
+    oc_note_add(m->input, OC_NOTE_ASSUMED, OC_OPT_model_vocab, tokenizer->flag ? tokenizer->flag : "", m->file, line,
+                "%s; %s", why, from);
     return true;
 }
 
@@ -86,6 +90,7 @@ bool megatron_vocab(struct megatron *m)
     if (!oc_given(&m->input->c.config, OC_OPT_model_vocab)) return assume(m);
     /* NullTokenizer counts an end-of-document token beside the size that it is told. */
     if (tokenizer->text && !strcmp(tokenizer->text, "NullTokenizer"))
-        return set_number(m, OC_OPT_model_vocab, m->input->c.config.model_vocab + 1, m->options[OC_OPT_model_vocab].line);
+        return set_number(m, OC_OPT_model_vocab, m->input->c.config.model_vocab + 1,
+                          m->options[OC_OPT_model_vocab].line);
     return true;
 }

@@ -33,7 +33,8 @@ static size_t find_key(const struct session *session, const char *key)
 {
     size_t n = strlen(key), found = 0;
     for (size_t i = 0; i + n + 2 <= session->size; i++) {
-        if (session->text[i] != '"' || memcmp(session->text + i + 1, key, n) != 0 || session->text[i + n + 1] != '"') continue;
+        if (session->text[i] != '"' || memcmp(session->text + i + 1, key, n) != 0 || session->text[i + n + 1] != '"')
+            continue;
         size_t after = i + n + 2;
         while (after < session->size && strchr(" \t\r\n", session->text[after])) after++;
         if (after < session->size && session->text[after] == ':') found = i;
@@ -95,7 +96,8 @@ static bool read_option(struct session *session, const cJSON *item)
     }
     if (!value_text(session, item, text, sizeof text) || !oc_option_set(&c->config, option, text, session->error))
         return at_offset(session, offset);
-    c->origin[option] = (struct oc_origin){.from = OC_FROM_FILE, .file = (uint8_t)session->file, .line = line_of(session, offset)};
+    c->origin[option] =
+        (struct oc_origin){.from = OC_FROM_FILE, .file = (uint8_t)session->file, .line = line_of(session, offset)};
     return true;
 }
 
@@ -115,7 +117,8 @@ static bool read_member(struct session *session, const cJSON *member, bool *has_
         return at_offset(session, offset);
     }
     if (!set || !cJSON_IsObject(member)) {
-        oc_fail(session->error, OC_E_PARSE, set ? "\"set\" must be an object" : "a session has no member \"%.60s\"", member->string);
+        oc_fail(session->error, OC_E_PARSE, set ? "\"set\" must be an object" : "a session has no member \"%.60s\"",
+                member->string);
         oc_hint(session->error, "{\"oomcast\":%d,\"set\":{\"precision\":\"bf16\"}}", SESSION_VERSION);
         return at_offset(session, offset);
     }
