@@ -341,6 +341,8 @@ static void probe_compares_with_the_model(void **state)
     assert_done(&run);
     assert_part(run.out, "W weights");
     assert_part(run.out, "difference, B");
+    assert_null(strstr(run.out, " -")); /* no difference, in any class, at any moment */
+    assert_null(strstr(run.out, " +"));
     assert_part(run.out, "loss");
     assert_true(widest(run.out) <= 80);
     help_cli_free(&run);
