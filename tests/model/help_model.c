@@ -44,7 +44,8 @@ void help_rank(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledg
 
 uint64_t help_states(const struct oc_instant *instant)
 {
-    return instant->classes[OC_WEIGHTS] + instant->classes[OC_MASTER] + instant->classes[OC_GRADIENTS] + instant->classes[OC_OPTIMIZER];
+    return instant->classes[OC_WEIGHTS] + instant->classes[OC_MASTER] + instant->classes[OC_GRADIENTS] +
+           instant->classes[OC_OPTIMIZER];
 }
 
 static void put(struct oc_config *config, enum oc_option_id id, int64_t value)
@@ -120,4 +121,7 @@ struct oc_config help_random_config(uint64_t *state)
     }
 }
 
-int help_share(void) { return getenv("OOMCAST_LONG") ? 1 : 10; }
+int help_share(void)
+{
+    return getenv("OOMCAST_LONG") ? 1 : 10;
+}

@@ -1,4 +1,5 @@
-/* Properties of ledgers over random configurations: the closed sweep against the long walk, sums, sharding, recompute. */
+/* Properties of ledgers over random configurations: the closed sweep against the long walk, sums, sharding, recompute.
+ */
 #include "help_model.h"
 
 #include <setjmp.h>
@@ -19,7 +20,7 @@ struct brute {
     int64_t before[OC_ITERATIONS][OC_MOMENTS]; /* allocated when the moment's first event came */
     unsigned char *alive;                      /* [entry][instance] */
     int instances;
-    int64_t count;                             /* live instances */
+    int64_t count; /* live instances */
 };
 
 static int64_t allocated(const struct brute *b)
@@ -180,10 +181,13 @@ static void more_recompute_never_keeps_more(void **state)
 static void sharding_changes_nothing_but_states(void **state)
 {
     (void)state;
-    const char *const base[] = {"framework=megatron", "model.name=llama-3-8b", "parallel.tp=8", "parallel.world=64", "precision=bf16", NULL};
+    const char *const base[] = {"framework=megatron", "model.name=llama-3-8b", "parallel.tp=8",
+                                "parallel.world=64",  "precision=bf16",        NULL};
     const struct oc_config config = help_config(base);
-    const struct oc_rank whole = rank_with(config, OC_OPT_parallel_zero, 0), shared = rank_with(config, OC_OPT_parallel_zero, 1);
-    assert_int_equal(whole.moments[OC_STEADY][OC_M_LOSS].classes[OC_ACTIVATIONS], shared.moments[OC_STEADY][OC_M_LOSS].classes[OC_ACTIVATIONS]);
+    const struct oc_rank whole = rank_with(config, OC_OPT_parallel_zero, 0),
+                         shared = rank_with(config, OC_OPT_parallel_zero, 1);
+    assert_int_equal(whole.moments[OC_STEADY][OC_M_LOSS].classes[OC_ACTIVATIONS],
+                     shared.moments[OC_STEADY][OC_M_LOSS].classes[OC_ACTIVATIONS]);
     assert_true(shared.peak.classes[OC_OPTIMIZER] * 8 <= whole.peak.classes[OC_OPTIMIZER]);
     assert_int_equal(shared.peak.classes[OC_WEIGHTS], whole.peak.classes[OC_WEIGHTS]);
 }
@@ -191,8 +195,10 @@ static void sharding_changes_nothing_but_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sweep_equals_brute_force),         cmocka_unit_test(classes_sum_to_allocated),
-        cmocka_unit_test(more_ranks_never_hold_more_states), cmocka_unit_test(more_recompute_never_keeps_more),
+        cmocka_unit_test(sweep_equals_brute_force),
+        cmocka_unit_test(classes_sum_to_allocated),
+        cmocka_unit_test(more_ranks_never_hold_more_states),
+        cmocka_unit_test(more_recompute_never_keeps_more),
         cmocka_unit_test(sharding_changes_nothing_but_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
