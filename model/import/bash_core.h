@@ -259,7 +259,7 @@ struct bash_status {
 /* `[ ... ]`, `test ...` and `[[ ... ]]`, without the brackets; `patterns` for the last. */
 struct bash_status bash_test(struct bash *script, const struct bash_text *words, int n, bool patterns, uint32_t offset);
 
-/* ---- bash_run.c ---- */
+/* ---- bash_assign.c, bash_run.c ---- */
 
 void bash_interpret(struct bash *script);
 void bash_assign(struct bash *script, const struct bash_raw *raw);

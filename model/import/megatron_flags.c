@@ -187,13 +187,13 @@ struct search {
     int matches;
 };
 
+/* Whether a name of the tables is what is looked for. A family takes every name that begins like it. */
 static bool fits(const struct search *search, const char *name, size_t length)
 {
-    if (!search->prefix && name[length - 1] == '*')
-        return search->length >= length && !strncmp(name, search->name, length - 1);
-    if (name[length - 1] == '*') return false;
-    return (search->prefix ? length > search->length : length == search->length) &&
-           !strncmp(name, search->name, search->length);
+    bool family = name[length - 1] == '*';
+    length -= family;
+    if (search->prefix) return length > search->length && !strncmp(name, search->name, search->length);
+    return (family ? search->length > length : search->length == length) && !strncmp(name, search->name, length);
 }
 
 static void consider(struct search *search, const char *name, size_t length, struct megatron_flag flag)

@@ -22,7 +22,7 @@ static int64_t last_number(const char *text, size_t length)
     return strtoll(text + start, NULL, 10);
 }
 
-static void slurm_line(struct slurm *slurm, const char *at, const char *end, int line)
+static void slurm_option(struct slurm *slurm, const char *name, size_t name_length, const char *value, size_t length)
 {
     static const struct {
         const char *name;
@@ -34,18 +34,34 @@ static void slurm_line(struct slurm *slurm, const char *at, const char *end, int
                   {"--ntasks-per-node", offsetof(struct slurm, tasks_per_node)},
                   {"--gres", offsetof(struct slurm, gpus_per_node)},
                   {"--gpus-per-node", offsetof(struct slurm, gpus_per_node)}};
-    while (at < end && (*at == ' ' || *at == '\t')) at++;
-    size_t name = 0;
-    while (at + name < end && at[name] != '=' && at[name] != ' ' && at[name] != '\n') name++;
-    const char *value = at + name;
-    while (value < end && (*value == '=' || *value == ' ')) value++;
-    size_t length = 0;
-    while (value + length < end && value[length] > ' ') length++;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        int64_t n = last_number(value, length);
-        if (strlen(fields[i].name) != name || strncmp(fields[i].name, at, name) != 0 || !n) continue;
-        memcpy((char *)slurm + fields[i].offset, &n, sizeof n);
-        slurm->line = line;
+    int64_t n = last_number(value, length);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && n; i++)
+        if (strlen(fields[i].name) == name_length && !strncmp(fields[i].name, name, name_length))
+            memcpy((char *)slurm + fields[i].offset, &n, sizeof n);
+}
+
+/* The options of one line: "--name=value", "--name value", up to a comment. */
+static void slurm_line(struct slurm *slurm, const char *at, const char *end)
+{
+    const char *name = NULL;
+    size_t name_length = 0;
+    while (at < end) {
+        size_t length = 0, equals;
+        while (at < end && (unsigned char)*at <= ' ') at++;
+        while (at + length < end && (unsigned char)at[length] > ' ') length++;
+        if (!length || *at == '#') return;
+        for (equals = 0; equals < length && at[equals] != '=';) equals++;
+        if (*at != '-') {
+            slurm_option(slurm, name, name_length, at, length);
+            name_length = 0;
+        } else if (equals < length) {
+            slurm_option(slurm, at, equals, at + equals + 1, length - equals - 1);
+            name_length = 0;
+        } else {
+            name = at;
+            name_length = length;
+        }
+        at += length;
     }
 }
 
@@ -56,7 +72,10 @@ static struct slurm read_slurm(const char *text, size_t size)
     for (size_t at = 0; at < size; line++) {
         size_t end = at;
         while (end < size && text[end] != '\n') end++;
-        if (end - at > 8 && !strncmp(text + at, "#SBATCH ", 8)) slurm_line(&slurm, text + at + 8, text + end, line);
+        if (end - at > 8 && !strncmp(text + at, "#SBATCH ", 8)) {
+            slurm_line(&slurm, text + at + 8, text + end);
+            slurm.line = line;
+        }
         at = end + 1;
     }
     return slurm;
