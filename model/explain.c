@@ -184,6 +184,11 @@ static void explain_copies(const struct oc_plan *plan, struct oc_reason *reason)
                     "step until zero_grad.");
 }
 
+static double activations_in_backward(const struct oc_rank *rank)
+{
+    return (double)rank->moments[OC_STEADY][OC_M_BACKWARD].classes[OC_ACTIVATIONS] / GIB;
+}
+
 static void explain_against_fp32(const struct oc_answer *answer, const struct oc_rank *rank, struct oc_reason *reason)
 {
     const struct oc_plan *plan = &answer->plan;
@@ -193,24 +198,21 @@ static void explain_against_fp32(const struct oc_answer *answer, const struct oc
     struct oc_rank other;
     explain_copies(plan, reason);
     if (!peak_of(&config, rank->stage, &full, &other)) return;
-    const double delta = ((double)rank->peak.allocated - (double)other.peak.allocated) / GIB;
+    const double here = (double)rank->peak.allocated / GIB, there = (double)other.peak.allocated / GIB, delta = here - there;
     const char *name = oc_dtype_name(plan->dt.compute);
-    const double saved = ((double)other.moments[OC_STEADY][OC_M_BACKWARD].classes[OC_ACTIVATIONS] -
-                          (double)rank->moments[OC_STEADY][OC_M_BACKWARD].classes[OC_ACTIVATIONS]) /
-                         GIB;
-    if (delta < 0) {
-        say(reason, "The same run in fp32 would peak at %.2f GiB, %.2f more.", (double)other.peak.allocated / GIB,
-            -delta);
+    if (delta < 0.005) {
+        say(reason, "The same run in fp32 would peak at %.2f GiB, %s.", there, delta < -0.005 ? "more" : "the same");
         return;
     }
+    if (!plan->has_shape) {
+        say(reason, "The same states in fp32 would peak at %.2f GiB, %.2f less.", there, delta);
+        return;
+    }
+    const double saved = activations_in_backward(&other) - activations_in_backward(rank);
     say(reason,
-        "The same run in fp32 would peak at %.2f GiB, %.2f less: %s%s saves %.2f GiB of activations in backward, too "
-        "little to win "
-        "that back.",
-        (double)other.peak.allocated / GIB, delta,
-        plan->c.recompute == OC_RECOMPUTE_FULL ? "full recompute leaves so few that " : "", name,
-        saved > 0 ? saved : 0);
-    if (!plan->has_shape) return;
+        "The same run in fp32 would peak at %.2f GiB, %.2f less: %s%s saves %.2f GiB of activations in backward, too little to "
+        "win that back.",
+        there, delta, plan->c.recompute == OC_RECOMPUTE_FULL ? "full recompute leaves so few that " : "", name, saved > 0 ? saved : 0);
     const int64_t from = crossing(plan, rank->stage, 64);
     if (from)
         say(reason, "From micro-batch %lld on %s peaks lower than fp32.", (long long)from, name);
