@@ -127,7 +127,7 @@ is_current() { # is_current STAMP [MORE SOURCES]
     [ -z "$(find "${paths[@]}" -newer "$stamp" -print -quit 2>&1)" ]
 }
 
-# configure_and_build DIR TARGET CMAKE_OPTION...: quiet unless it fails, and then tells all.
+# configure_and_build DIR TARGET CMAKE_OPTION...: quiet unless it fails.
 configure_and_build() {
     local dir=$1 target=$2 log
     shift 2
@@ -145,7 +145,7 @@ configure_and_build() {
         fi
     fi
     if ! cmake --build "$dir" --target "$target" --parallel "$(getconf _NPROCESSORS_ONLN)" </dev/null >>"$log" 2>&1; then
-        cat "$log" >&2
+        grep -vE '^(-- |\[ *[0-9]+(/[0-9]+|%)\] )' "$log" >&2 # what went wrong, without the progress
         say "oomcast: building $dir failed (above)"
         return 70
     fi

@@ -221,8 +221,11 @@ static void numbers_read_back(void **state)
     static const struct {
         double value;
         const char *json;
-    } cases[] = {
-        {0.9, "0.9"}, {0.1 + 0.2, "0.30000000000000004"}, {1e300, "1e+300"}, {INFINITY, "null"}, {NAN, "null"}};
+    } cases[] = {{0.9, "0.9"},
+                 {0.1 + 0.2, "0.30000000000000004"},
+                 {1e300, "1e+300"},
+                 {(double)INFINITY, "null"},
+                 {(double)NAN, "null"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct oc_buffer out = {0};
         struct oc_json json = {.out = &out};

@@ -98,7 +98,7 @@ void oc_live_want(struct oc_live *live, enum oc_lane which, const struct oc_conf
 static void keep_failure(struct lane *lane, const char *why)
 {
     struct oc_result result = {.plan = lane->wanted, .status = OC_PROBE_FAILED};
-    snprintf(result.why, sizeof result.why, "%s", why);
+    snprintf(result.why, sizeof result.why, "%.*s", (int)sizeof result.why - 1, why);
     keep(lane, &result);
 }
 
@@ -120,6 +120,7 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     argv[n++] = (char *)"--full"; /* the host lane's configuration is cut already */
     argv[n++] = (char *)"--device";
     argv[n++] = (char *)device[which];
+    argv[n++] = (char *)"--full"; /* what is to be cut was cut before */
     for (int id = 0; id < OC_OPTIONS; id++) {
         char value[OC_NAME_MAX];
         if (!oc_given(&lane->config, (enum oc_option_id)id)) continue;
