@@ -65,11 +65,12 @@ bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const st
     app->answer = calloc(1, sizeof *app->answer);
     app->spare = calloc(1, sizeof *app->spare);
     app->base = calloc(1, sizeof *app->base);
+    app->shape.whole = calloc(1, sizeof *app->shape.whole);
     app->shape.answer = calloc(1, sizeof *app->shape.answer);
     app->probe_bytes = OC_PROBE_AUTO_BYTES;
     app->probe_seconds = OC_PROBE_AUTO_SECONDS;
-    if (!app->alloc[0] || !app->alloc[1] || !app->answer || !app->spare || !app->base || !app->shape.answer ||
-        !oc_undo_start(&app->undo, &input->c)) {
+    if (!app->alloc[0] || !app->alloc[1] || !app->answer || !app->spare || !app->base || !app->shape.whole ||
+        !app->shape.answer || !oc_undo_start(&app->undo, &input->c)) {
         oc_fail(error, OC_E_INTERNAL, "out of memory");
         oc_app_end(app);
         return false;
@@ -92,6 +93,7 @@ void oc_app_end(struct oc_app *app)
     free(app->answer);
     free(app->spare);
     free(app->base);
+    free(app->shape.whole);
     free(app->shape.answer);
     memset(app, 0, sizeof *app);
 }
@@ -133,10 +135,10 @@ static void take(struct oc_app *app, const struct oc_config *config, enum oc_opt
     say_change(app, what, peak);
 }
 
-static bool resolves(const struct oc_config *config, struct oc_error *error, void *user)
+static const struct oc_config *resolves(const struct oc_config *config, struct oc_error *error, void *user)
 {
     const struct oc_app *app = user;
-    return app->model->resolve(config, &app->spare->plan, NULL, error);
+    return app->model->resolve(config, &app->spare->plan, NULL, error) ? &app->spare->plan.c : NULL;
 }
 
 static void step(struct oc_app *app, enum oc_step step)
@@ -234,17 +236,15 @@ static void base(struct oc_app *app)
 
 static void probe(struct oc_app *app)
 {
-    const char *reason = app->model->covers(&app->answer->plan);
     if (!app->live)
         say(app, false, "there is no probe in this session");
-    else if (reason)
-        say(app, true, "the probe cannot run this: %s", reason);
     else
         app->probe_now = true;
 }
 
 static void normal(struct oc_app *app, enum oc_request request)
 {
+    if (request <= OC_REQ_PANE) app->message[0] = '\0'; /* what the last change did is about another option now */
     switch (request) {
     case OC_REQ_DOWN: oc_panel_move(&app->panel, 1); break;
     case OC_REQ_UP: oc_panel_move(&app->panel, -1); break;
@@ -329,21 +329,32 @@ static void apply_cut(struct oc_config *config, const struct oc_config *whole, c
     }
 }
 
-/* Cuts the current plan to the probe's size and answers the model for that shape. */
-static bool make_shape(struct oc_app *app)
+static struct oc_config without_cublas(struct oc_config config)
+{
+    oc_option_put(&config, OC_OPT_allocator_cublas_workspace, 0);
+    oc_set_given(&config, OC_OPT_allocator_cublas_workspace, true);
+    return config;
+}
+
+/* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */
+static void make_shape(struct oc_app *app)
 {
     struct oc_probe_shape *shape = &app->shape;
+    struct oc_error error;
     struct oc_plan cut = app->answer->plan;
+    const struct oc_config whole = without_cublas(oc_app_case(app)->config);
     shape->of = app->answer->plan.hash;
-    shape->reason = app->model->covers(&cut);
-    if (shape->reason) return false;
-    app->model->fit(&cut, app->probe_bytes, app->probe_seconds, shape->cut, (int)sizeof shape->cut);
-    shape->config = oc_app_case(app)->config;
+    shape->uncovered = app->model->covers(&cut);
+    shape->reason = NULL;
+    if (!shape->uncovered && !answer_to(app, &whole, shape->whole, &error))
+        shape->uncovered = "the model has no answer without cuBLAS";
+    app->model->fit(&cut, app->probe_bytes, app->probe_seconds, NULL, 0);
+    shape->config = whole;
     apply_cut(&shape->config, &app->answer->plan.c, &cut.c);
-    struct oc_error error = {0};
-    if (answer_to(app, &shape->config, shape->answer, &error)) return true;
-    shape->reason = "the smaller shape does not resolve";
-    return false;
+    if (!answer_to(app, &shape->config, shape->answer, &error))
+        shape->reason = shape->uncovered ? shape->uncovered : "the smaller shape does not resolve";
+    else
+        shape->reason = app->model->covers(&shape->answer->plan);
 }
 
 void oc_app_live(struct oc_app *app, int64_t now)
@@ -353,14 +364,15 @@ void oc_app_live(struct oc_app *app, int64_t now)
     if (!app->live || app->stale || !due) return;
     app->probe_bytes = force ? OC_PROBE_LARGE_BYTES : OC_PROBE_AUTO_BYTES;
     app->probe_seconds = force ? OC_PROBE_LARGE_SECONDS : OC_PROBE_AUTO_SECONDS;
-    bool shaped = make_shape(app);
-    if (app->shape.reason && !shaped) {
-        oc_live_forget(app->live, OC_LANE_HOST);
+    make_shape(app);
+    if (app->shape.uncovered)
         oc_live_forget(app->live, OC_LANE_DRY);
-        return;
-    }
-    oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, now, force);
-    oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, now, force);
+    else
+        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, now, force);
+    if (app->shape.reason)
+        oc_live_forget(app->live, OC_LANE_HOST);
+    else
+        oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, now, force);
 }
 
 const struct oc_result *oc_app_simulated(const struct oc_app *app)

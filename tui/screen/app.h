@@ -28,13 +28,16 @@ struct oc_app_model {
 
 enum oc_mode { OC_MODE_NORMAL, OC_MODE_PROMPT, OC_MODE_HELP, OC_MODE_WHY };
 
-/* The smaller shape that the host probe runs, and the model's answer for that shape. */
+/* What the probe's numbers are compared with: the model without the workspace of cuBLAS, which the probe does not call.
+ */
 struct oc_probe_shape {
-    uint64_t of; /* hash of the plan it was cut from; 0 = none */
-    struct oc_config config;
-    struct oc_answer *answer;
-    char cut[160];      /* what was cut, "" if nothing */
-    const char *reason; /* why this plan cannot be probed, or NULL */
+    uint64_t of; /* hash of the plan it was made for; 0 = none */
+    const char
+        *uncovered; /* why the plan itself cannot be probed, or NULL; the smaller shape is then under PyTorch's rules */
+    const char *reason;       /* why not even a smaller shape can, or NULL */
+    struct oc_answer *whole;  /* the model at full size: for the dry run */
+    struct oc_config config;  /* of the smaller shape that the host runs */
+    struct oc_answer *answer; /* the model at that shape */
 };
 
 struct oc_app {
@@ -74,9 +77,9 @@ struct oc_app {
 
 /* The configurations a probe may take by itself, and on `p`. */
 #define OC_PROBE_AUTO_BYTES    (256u << 20)
-#define OC_PROBE_AUTO_SECONDS  1.0
+#define OC_PROBE_AUTO_SECONDS 3.0
 #define OC_PROBE_LARGE_BYTES   (1u << 30)
-#define OC_PROBE_LARGE_SECONDS 3.0
+#define OC_PROBE_LARGE_SECONDS 10.0
 
 /* Opens on an input. False with the reason when its case does not resolve or memory is short. */
 bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const struct oc_input *input,

@@ -163,16 +163,20 @@ void oc_axis_draw(struct oc_canvas *canvas, int x, int y, int width, uint64_t sc
     }
 }
 
+void oc_class_box(struct oc_canvas *canvas, int x, int y, int width, int class)
+{
+    struct oc_style style = fill_style(canvas, class);
+    for (int i = 0; i < width; i++)
+        oc_canvas_put(canvas, x + i, y, style, i == width / 2 ? (uint32_t)canvas->theme->classes[class].letter : ' ');
+}
+
 void oc_legend_draw(struct oc_canvas *canvas, int x, int y, int limit)
 {
     int names = 0;
     for (int i = 0; i < OC_CLASSES; i++) names += 4 + (int)strlen(oc_class_name((enum oc_class)i)) + 2;
     for (int i = 0, at = 0; i < OC_CLASSES; i++) {
         if (at + 3 > limit) return;
-        struct oc_style style = fill_style(canvas, i);
-        oc_canvas_put(canvas, x + at, y, style, ' ');
-        oc_canvas_put(canvas, x + at + 1, y, style, (uint32_t)canvas->theme->classes[i].letter);
-        oc_canvas_put(canvas, x + at + 2, y, style, ' ');
+        oc_class_box(canvas, x + at, y, 3, i);
         at += 4;
         if (names - 2 > limit) continue;
         at += oc_canvas_text(canvas, x + at, y, limit - at, OC_ROLE_TEXT, oc_class_name((enum oc_class)i)) + 2;

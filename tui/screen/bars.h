@@ -38,6 +38,9 @@ uint64_t oc_axis_step(uint64_t scale, enum oc_unit unit, int width);
 /* The numbers over the bars. */
 void oc_axis_draw(struct oc_canvas *canvas, int x, int y, int width, uint64_t scale, enum oc_unit unit);
 
+/* The letter of a class on its colour, in the middle of `width` cells. */
+void oc_class_box(struct oc_canvas *canvas, int x, int y, int width, int class);
+
 /* "W weights  M master ..." in their colours, in at most `limit` columns; only the letters' boxes where names do not
  * fit. */
 void oc_legend_draw(struct oc_canvas *canvas, int x, int y, int limit);

@@ -150,13 +150,13 @@ int oc_canvas_wrap(struct oc_canvas *canvas, struct oc_rect rect, int skip, enum
         while (*rest == ' ') rest++;
         if (canvas && row >= skip) {
             char line[1024];
-            snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
-            bool last = row - skip == rect.h - 1;
-            int used = oc_canvas_text(canvas, rect.x, rect.y + row - skip, rect.w, role, line);
-            if (last && *rest) {
-                oc_canvas_text(canvas, rect.x + (used < rect.w ? used : rect.w - 1), rect.y + row - skip, 1, role, "~");
-                return rect.h;
-            }
+            bool cut = row - skip == rect.h - 1 && *rest;
+            if (cut && rect.w > 2)
+                length = row_length(text, rect.w - 2); /* whole words, and a sign that there is more */
+            snprintf(line, sizeof line, "%.*s%s", (int)(length < sizeof line - 4 ? length : sizeof line - 4), text,
+                     cut ? " ~" : "");
+            oc_canvas_text(canvas, rect.x, rect.y + row - skip, rect.w, role, line);
+            if (cut) return rect.h;
         }
         row++;
         text = rest;

@@ -76,13 +76,13 @@ static void origin_text(const struct oc_app *app, enum oc_option_id id, char *te
     } else if (origin->from == OC_FROM_SET) {
         snprintf(text, size, "from --set");
     } else if (origin->from == OC_FROM_EDITED) {
-        snprintf(text, size, "changed here (r gives back the first value)");
+        snprintf(text, size, "changed here; r gives back the first value");
     }
 }
 
 static void draw_help(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
 {
-    char text[1200], choices[400], origin[300];
+    char text[900], choices[400];
     enum oc_option_id id = oc_app_option(app);
     if (rect.h <= 0) return;
     struct oc_rect inner = {rect.x + 1, rect.y, rect.w - 2, rect.h};
@@ -93,9 +93,8 @@ static void draw_help(const struct oc_app *app, struct oc_canvas *canvas, struct
     const struct oc_option *option = oc_option(id);
     const char *off = option->inapplicable ? option->inapplicable(&app->answer->plan.c) : NULL;
     oc_edit_choices(&app->answer->plan.c, id, choices, sizeof choices);
-    origin_text(app, id, origin, sizeof origin);
-    snprintf(text, sizeof text, "%s: %s%s%s%s%s%s%s", option->key, option->help, off ? "; no effect now, " : "",
-             off ? off : "", choices[0] ? ".  " : "", choices, origin[0] ? ".  " : "", origin);
+    snprintf(text, sizeof text, "%s: %s%s%s%s%s", option->key, option->help, off ? "; no effect now, " : "",
+             off ? off : "", choices[0] ? ".  " : "", choices);
     oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
     for (int i = 0; option->key[i] && i < inner.w; i++)
         oc_canvas_at(canvas, inner.x + i, inner.y)->style.attr |= OC_ATTR_BOLD;
@@ -130,7 +129,9 @@ static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, stru
         oc_prompt_draw(&app->prompt, canvas, rect.x + 1, rect.y, room, oc_option(oc_app_option(app))->key);
         return;
     }
-    const char *message = app->message[0] ? app->message : app->stale ? app->error.message : "";
+    char origin[300] = "";
+    if (oc_app_option(app) != OC_OPTIONS) origin_text(app, oc_app_option(app), origin, sizeof origin);
+    const char *message = app->message[0] ? app->message : app->stale ? app->error.message : origin;
     used = oc_canvas_text(canvas, rect.x + 1, rect.y, room,
                           app->message_bad || app->stale ? OC_ROLE_WARN : OC_ROLE_TEXT, message);
     probe_text(app, probe, sizeof probe);

@@ -26,11 +26,18 @@ struct search {
 /* Tries a configuration in which the option has its new value already. */
 static bool try_config(struct search *search, struct oc_config *candidate)
 {
-    struct oc_error error;
+    struct oc_error error = {0};
+    char asked[OC_NAME_MAX], taken[OC_NAME_MAX];
     oc_set_given(candidate, search->id, true);
-    if (search->resolves(candidate, &error, search->user)) {
-        *search->out = *candidate;
-        return true;
+    const struct oc_config *resolved = search->resolves(candidate, &error, search->user);
+    if (resolved) {
+        oc_option_text(candidate, search->id, asked, sizeof asked);
+        oc_option_text(resolved, search->id, taken, sizeof taken);
+        if (strcmp(asked, taken) == 0) {
+            *search->out = *candidate;
+            return true;
+        }
+        oc_fail(&error, OC_E_VALUE, "%s = %s is taken as %s here", search->option->key, asked, taken);
     }
     if (search->tried++ == 0 && search->error) *search->error = error;
     return false;
@@ -182,7 +189,7 @@ const char *oc_edit_text(const struct oc_config *resolved, enum oc_option_id id,
     int64_t value = option->type == OC_T_FLOAT || option->type == OC_T_STRING ? 1 : oc_option_get(resolved, id);
     if (option->type == OC_T_BOOL)
         snprintf(text, size, "%s", value ? "[x]" : "[ ]");
-    else if (option->type == OC_T_INT && value == 0 && !given && option->def == 0)
+    else if (option->type == OC_T_INT && value == 0 && !given && option->def == 0 && !option->steps)
         snprintf(text, size, "auto");
     else if (option->is_bytes)
         oc_format_bytes((uint64_t)value, value < 1 << 28 ? OC_UNIT_MIB : OC_UNIT_GIB, text, size);

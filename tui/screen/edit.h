@@ -6,12 +6,12 @@
 
 enum oc_step { OC_STEP_PREVIOUS, OC_STEP_NEXT, OC_STEP_HALVE, OC_STEP_DOUBLE };
 
-/* Whether a configuration can be resolved; fills `error` when not. */
-typedef bool (*oc_resolves)(const struct oc_config *config, struct oc_error *error, void *user);
+/* Resolves a configuration: the decided options when it can be, else NULL with `error` filled. */
+typedef const struct oc_config *(*oc_resolves)(const struct oc_config *config, struct oc_error *error, void *user);
 
-/* Finds the nearest value of the option in that direction with which `config` resolves, and stores it in `*out` with
- * its given bit. `resolved` holds the value it has now. False when there is none: `error` then says why the nearest
- * candidate does not do, or that there is no further value. */
+/* Finds the nearest value of the option in that direction with which `config` resolves and which the framework does not
+ * replace by another, and stores it in `*out` with its given bit. `resolved` holds the value it has now. False when
+ * there is none: `error` then says why the nearest candidate does not do, or that there is no further value. */
 bool oc_edit_step(const struct oc_config *config, const struct oc_config *resolved, enum oc_option_id id,
                   enum oc_step step, oc_resolves resolves, void *user, struct oc_config *out, struct oc_error *error);
 

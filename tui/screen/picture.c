@@ -91,7 +91,7 @@ void oc_canvas_picture(const struct oc_canvas *canvas, FILE *out)
     int width = canvas->width * CELL_W + 2 * MARGIN, height = canvas->height * CELL_H + 2 * MARGIN;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-            "font-family=\"'DejaVu Sans Mono',Menlo,Consolas,monospace\" font-size=\"13\" xml:space=\"preserve\" "
+            "font-family=\"'DejaVu Sans Mono',Menlo,Consolas,monospace\" font-size=\"13.29\" xml:space=\"preserve\" "
             "shape-rendering=\"crispEdges\">\n<rect width=\"%d\" height=\"%d\" rx=\"6\" fill=\"#121212\"/>\n",
             width, height, width, height, width, height);
     for (int y = 0; y < canvas->height; y++) {

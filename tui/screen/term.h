@@ -10,7 +10,8 @@
 #include "tui/screen/canvas.h"
 #include "tui/screen/keys.h"
 
-enum oc_depth { OC_DEPTH_AUTO = -1, OC_DEPTH_NONE = 0, OC_DEPTH_8 = 8, OC_DEPTH_16 = 16, OC_DEPTH_256 = 256 };
+/* How many colours: what the terminal has, none, or so many. */
+enum oc_depth { OC_DEPTH_AUTO = 0, OC_DEPTH_NONE = 1, OC_DEPTH_8 = 8, OC_DEPTH_16 = 16, OC_DEPTH_256 = 256 };
 
 struct oc_term; /* opaque */
 

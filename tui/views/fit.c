@@ -7,7 +7,8 @@
 #include "tui/screen/layout.h"
 #include "tui/views/views.h"
 
-enum { BARS, PROBE, TABLE, VERDICT, REASON, BLOCKS };
+enum { BARS, PROBE, TABLE, VERDICT, REASON, MOMENTS, BLOCKS };
+enum { ROOMY = 26 }; /* rows from which blocks are set apart */
 
 /* "backward of layer 31, micro-batch 1" */
 static void write_place(const struct oc_place *place, char *text, size_t size)
@@ -23,7 +24,8 @@ static int percent(uint64_t part, uint64_t whole)
     return share > 99999 ? 99999 : (int)(share + 0.5);
 }
 
-static void write_verdict(const struct oc_app *app, char *text, size_t size)
+/* Fits or not, by how much; without the percentage where the row is short. */
+static void write_verdict(const struct oc_app *app, int width, char *text, size_t size)
 {
     const struct oc_verdict *verdict = &app->answer->verdict;
     uint64_t capacity = app->answer->plan.capacity, high = verdict->device.high;
@@ -31,14 +33,16 @@ static void write_verdict(const struct oc_app *app, char *text, size_t size)
     oc_format_amount(high, OC_UNIT_GIB, 0, device, sizeof device);
     oc_format_bytes(capacity, OC_UNIT_GIB, whole, sizeof whole);
     oc_format_bytes(high > capacity ? high - capacity : capacity - high, OC_UNIT_GIB, left, sizeof left);
-    if (!verdict->known)
+    if (!verdict->known) {
         snprintf(text, size, "%s GiB on the device; no GPU is named to compare with", device);
-    else if (!verdict->fits)
-        snprintf(text, size, "DOES NOT FIT  %s of %s, %d %%, over by %s", device, whole, percent(high, capacity), left);
-    else if (verdict->tight)
-        snprintf(text, size, "FITS, TIGHT  %s of %s, %d %%, headroom %s", device, whole, percent(high, capacity), left);
-    else
-        snprintf(text, size, "FITS  %s of %s, %d %%, headroom %s", device, whole, percent(high, capacity), left);
+        return;
+    }
+    const char *words = !verdict->fits ? "DOES NOT FIT" : verdict->tight ? "FITS, TIGHT" : "FITS";
+    snprintf(text, size, "%s  %s of %s (%d %%), %s %s", words, device, whole, percent(high, capacity),
+             verdict->fits ? "headroom" : "over by", left);
+    if (oc_text_width(text) <= width) return;
+    left[strcspn(left, " ")] = '\0';
+    snprintf(text, size, "%s  %s of %s, %s %s", words, device, whole, left, verdict->fits ? "left" : "over");
 }
 
 static enum oc_role verdict_role(const struct oc_verdict *verdict)
@@ -52,7 +56,7 @@ static void draw_verdict(const struct oc_app *app, struct oc_canvas *canvas, str
     const struct oc_verdict *verdict = &app->answer->verdict;
     const struct oc_rank *rank = oc_fit_worst(app->answer);
     struct oc_rect inner = {rect.x + 1, rect.y, rect.w - 2, rect.h};
-    write_verdict(app, text, sizeof text);
+    write_verdict(app, inner.w, text, sizeof text);
     int rows = oc_canvas_wrap(canvas, inner, 0, app->stale ? OC_ROLE_DIM : OC_ROLE_TEXT, text);
     int words = 0; /* the words of the verdict come first and stand out */
     while (text[words] && !(text[words] == ' ' && text[words + 1] == ' ')) words++;
@@ -101,32 +105,48 @@ static int reason_rows(const struct oc_app *app, int width)
     return rows;
 }
 
-static void draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+/* What each block would like. A blank row closes each block where the screen is tall. */
+static void want(const struct oc_app *app, struct oc_rect rect, struct oc_block blocks[BLOCKS])
 {
     char verdict[200];
-    write_verdict(app, verdict, sizeof verdict);
-    int verdict_rows = 1 + oc_canvas_wrap(NULL, (struct oc_rect){0, 0, rect.w - 2, 0}, 0, OC_ROLE_TEXT, verdict);
-    int bars = oc_fit_bars_rows(app, false), probe = oc_fit_probe_rows(app), reason = reason_rows(app, rect.w);
-    bool roomy = rect.h >= 26; /* then a blank row closes each block */
-    const struct oc_block blocks[BLOCKS] = {
-        [BARS] = {bars < 4 ? bars : 4, bars + (roomy ? 2 : 0), 1},
-        [PROBE] = {probe ? 1 : 0, probe + (probe && roomy ? 1 : 0), 4},
-        [TABLE] = {OC_FIT_TABLE_LEAST, roomy ? OC_FIT_TABLE_MOST : OC_FIT_TABLE_LEAST, 2},
-        [VERDICT] = {verdict_rows, verdict_rows + (roomy ? 1 : 0), 0},
-        [REASON] = {app->stale ? 2 : 1, reason, app->stale ? 1 : 3},
-    };
+    int blank = rect.h >= ROOMY ? 1 : 0, inner = rect.w - 2;
+    int bars = oc_fit_bars_rows(app), probe = oc_fit_probe_rows(app), moments = oc_fit_moments_rows(app);
+    write_verdict(app, inner, verdict, sizeof verdict);
+    int rows = 1 + oc_canvas_wrap(NULL, (struct oc_rect){0, 0, inner, 0}, 0, OC_ROLE_TEXT, verdict);
+    blocks[VERDICT] = (struct oc_block){rows, rows + blank, 0};
+    blocks[BARS] = (struct oc_block){bars < 4 ? bars : 4, bars + blank, 1};
+    blocks[TABLE] = (struct oc_block){OC_FIT_TABLE_LEAST, blank ? OC_FIT_TABLE_MOST : OC_FIT_TABLE_LEAST, 2};
+    blocks[REASON] = (struct oc_block){app->stale || blank ? 3 : 1, reason_rows(app, rect.w), app->stale ? 1 : 3};
+    blocks[PROBE] = (struct oc_block){probe ? 1 : 0, probe ? probe + blank : 0, 4};
+    blocks[MOMENTS] = (struct oc_block){blank ? moments : 0, blank ? moments + blank : 0, 5};
+}
+
+static void draw_block(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int block, bool legend)
+{
+    switch (block) {
+    case BARS: oc_fit_bars_draw(app, canvas, rect, legend); break;
+    case PROBE: oc_fit_probe_draw(app, canvas, rect); break;
+    case TABLE: oc_fit_table_draw(app, canvas, rect); break;
+    case VERDICT: draw_verdict(app, canvas, rect); break;
+    case REASON: draw_reason(app, canvas, rect); break;
+    case MOMENTS: oc_fit_moments_draw(app, canvas, rect); break;
+    }
+}
+
+static void draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    static const int order[BLOCKS] = {BARS, PROBE, TABLE, VERDICT, MOMENTS, REASON};
+    struct oc_block blocks[BLOCKS];
     int heights[BLOCKS], y = rect.y;
+    want(app, rect, blocks);
     oc_layout_stack(rect.h, blocks, BLOCKS, heights);
     for (int i = 0; i < BLOCKS; i++) {
-        struct oc_rect part = {rect.x, y, rect.w, heights[i]};
-        y += heights[i];
+        int block = order[i];
+        struct oc_rect part = {rect.x, y, rect.w, heights[block]};
+        y += heights[block];
         if (part.h <= 0) continue;
-        if (roomy && i != REASON && heights[i] == blocks[i].most) part.h--;
-        if (i == BARS) oc_fit_bars_draw(app, canvas, part);
-        if (i == PROBE) oc_fit_probe_draw(app, canvas, part);
-        if (i == TABLE) oc_fit_table_draw(app, canvas, part);
-        if (i == VERDICT) draw_verdict(app, canvas, part);
-        if (i == REASON) draw_reason(app, canvas, part);
+        if (rect.h >= ROOMY && block != REASON && part.h == blocks[block].most) part.h--;
+        draw_block(app, canvas, part, block, heights[TABLE] == 0);
     }
 }
 

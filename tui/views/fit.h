@@ -4,9 +4,14 @@
 
 #include "tui/screen/app.h"
 
-/* The bars at full size: a title, an axis, and per distinct group of stages model, simulated and base. */
-int oc_fit_bars_rows(const struct oc_app *app, bool wide);
-void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
+/* The bars at full size: a title, an axis, and per distinct group of stages model, simulated and base; a legend below
+ * them where no table says what the colours mean. */
+int oc_fit_bars_rows(const struct oc_app *app);
+void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool legend);
+
+/* A bar for each moment of the steady step, on the axis of the bars above. */
+int oc_fit_moments_rows(const struct oc_app *app);
+void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
 
 /* The probe at its own shape beside the model at that shape; 0 rows while nothing was measured. */
 int oc_fit_probe_rows(const struct oc_app *app);

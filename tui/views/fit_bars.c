@@ -5,7 +5,7 @@
 #include "tui/screen/bars.h"
 #include "tui/screen/groups.h"
 
-enum { LABEL = 11, AMOUNT = 10, MOST_GROUPS = 64 };
+enum { LABEL = 12, AMOUNT = 10, MOST_GROUPS = 64 };
 
 const struct oc_rank *oc_fit_worst(const struct oc_answer *answer)
 {
@@ -110,19 +110,19 @@ static void draw_title(const struct oc_app *app, struct chart *chart)
         snprintf(text, sizeof text, chart->capacity > chart->scale ? "capacity %s >>" : "capacity %s", capacity);
     int start = oc_canvas_right(chart->canvas, rect->x, chart->y, rect->w - 1, OC_ROLE_CAPACITY, text);
     const char *title =
-        app->answer->n_ranks > 1 ? "Peak per pipeline stage, steady step" : "Peak of a rank, steady step";
+        app->answer->n_ranks > 1 ? "Peak per pipeline stage, steady step" : "Peak of each rank, steady step";
     if (oc_text_width(title) + 8 > start - rect->x)
-        title = app->answer->n_ranks > 1 ? "Peak per stage" : "Peak of a rank";
+        title = app->answer->n_ranks > 1 ? "Peak per stage" : "Peak of each rank";
     oc_canvas_print(chart->canvas, rect->x + 1, chart->y, start - rect->x - 2, OC_ROLE_TITLE, "%s, %s", title, unit);
     chart->y++;
 }
 
-int oc_fit_bars_rows(const struct oc_app *app, bool wide)
+int oc_fit_bars_rows(const struct oc_app *app)
 {
     struct oc_group groups[MOST_GROUPS];
     int left_out, n = oc_groups(app->answer, groups, MOST_GROUPS, &left_out);
     const struct oc_result *simulated = oc_app_simulated(app);
-    return 2 + n + (simulated ? 1 : 0) + (app->has_base ? 1 : 0) + (wide ? 1 : 0) + (left_out ? 1 : 0);
+    return 2 + n + (simulated ? 1 : 0) + (app->has_base ? 1 : 0) + (left_out ? 1 : 0);
 }
 
 /* What belongs under the worst group: the dry run of it, and the base. */
@@ -144,14 +144,13 @@ static void draw_companions(const struct oc_app *app, struct chart *chart)
     }
 }
 
-void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool legend)
 {
     struct chart chart = {
         canvas,      rect,  oc_axis_scale(largest_row(app), app->answer->plan.capacity), app->answer->plan.capacity,
         OC_UNIT_GIB, rect.y};
     struct oc_group groups[MOST_GROUPS];
-    int left_out, companions = oc_fit_bars_rows(app, false) - 2;
-    bool legend = rect.h > companions + 2;
+    int left_out;
     chart.unit = oc_axis_unit(chart.scale);
     int most = rect.h - 2 - (legend ? 1 : 0) - (oc_app_simulated(app) ? 1 : 0) - (app->has_base ? 1 : 0);
     int n = oc_groups(app->answer, groups, most < 1 ? 1 : most > MOST_GROUPS ? MOST_GROUPS : most, &left_out);
@@ -173,6 +172,34 @@ void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct
     if (legend && chart.y < rect.y + rect.h) oc_legend_draw(canvas, rect.x + LABEL, chart.y, rect.w - LABEL - 1);
 }
 
+int oc_fit_moments_rows(const struct oc_app *app)
+{
+    const struct oc_rank *rank = oc_fit_worst(app->answer);
+    int rows = 1;
+    for (int i = 0; i < OC_MOMENTS; i++) rows += rank->moments[OC_STEADY][i].exists;
+    return rows > 1 ? rows : 0;
+}
+
+void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    const struct oc_rank *rank = oc_fit_worst(app->answer);
+    struct chart chart = {
+        canvas,      rect,  oc_axis_scale(largest_row(app), app->answer->plan.capacity), app->answer->plan.capacity,
+        OC_UNIT_GIB, rect.y};
+    chart.unit = oc_axis_unit(chart.scale);
+    oc_canvas_print(canvas, rect.x + 1, chart.y++, rect.w - 2, OC_ROLE_TITLE,
+                    "The largest instant of each moment of a step, %s", oc_unit_name(chart.unit));
+    for (int i = 0; i < OC_MOMENTS; i++) {
+        char name[24];
+        const struct oc_instant *instant = &rank->moments[OC_STEADY][i];
+        if (!instant->exists) continue;
+        snprintf(name, sizeof name, "%s", oc_moment_name((enum oc_moment)i));
+        for (char *at = name; *at; at++) /* "after_step" is a name for programs */
+            if (*at == '_') *at = ' ';
+        draw_row(&chart, &(struct row){name, instant, 0, false});
+    }
+}
+
 int oc_fit_probe_rows(const struct oc_app *app)
 {
     const struct oc_result *measured = oc_app_measured(app);
@@ -182,7 +209,8 @@ int oc_fit_probe_rows(const struct oc_app *app)
 static void write_shape(const struct oc_app *app, char *text, size_t size)
 {
     const struct oc_config *c = &app->shape.answer->plan.c;
-    snprintf(text, size, "%lld layer%s, hidden %lld, vocab %lld, %lld x %lld tokens", (long long)c->model_layers,
+    snprintf(text, size, "%s%lld layer%s, hidden %lld, vocab %lld, %lld x %lld tokens",
+             app->shape.uncovered ? "PyTorch's rules, " : "", (long long)c->model_layers,
              c->model_layers == 1 ? "" : "s", (long long)c->model_hidden, (long long)c->model_vocab,
              (long long)c->batch_micro, (long long)c->batch_seq);
 }
@@ -198,9 +226,11 @@ void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struc
     write_shape(app, shape, sizeof shape);
     oc_format_change(model->allocated, measured->allocated, OC_UNIT_BYTES, 0, difference, sizeof difference);
     if (rect.h == 1) {
+        char text[128];
         oc_format_bytes(measured->allocated, chart.unit, amount, sizeof amount);
-        oc_canvas_print(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TEXT, "Probe measured %s, model %s B apart",
-                        amount, difference);
+        snprintf(text, sizeof text, "Probe: %s measured, %s B from the model", amount, difference);
+        if (oc_text_width(text) > rect.w - 2) snprintf(text, sizeof text, "Probe: %s, %s B off", amount, difference);
+        oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TEXT, text);
         return;
     }
     int used = oc_canvas_print(canvas, rect.x + 1, chart.y, rect.w - 2, OC_ROLE_TITLE, "Measured, %s",

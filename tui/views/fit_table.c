@@ -3,8 +3,13 @@
 #include <string.h>
 
 #include "tui/report/units.h"
+#include "tui/screen/bars.h"
 
-enum { NAME = 15 };
+/* Columns of the class names; wide where the letters get a box as in the bars. */
+static int name_width(int width)
+{
+    return width < 60 ? 14 : 17;
+}
 
 /* What one line of the table is about: a class, or the sum over them. */
 struct line {
@@ -53,7 +58,7 @@ static void simulated_cell(const struct line *line, int width, char *text, size_
 static void simulated_difference_cell(const struct line *line, int width, char *text, size_t size)
 {
     const struct oc_instant *peak = simulated_peak(line->app);
-    uint64_t model = amount_of(&oc_fit_worst(line->app->answer)->peak, line->class);
+    uint64_t model = amount_of(&oc_fit_worst(line->app->shape.whole)->peak, line->class);
     if (peak) oc_format_change(model, amount_of(peak, line->class), OC_UNIT_BYTES, width, text, size);
 }
 
@@ -95,18 +100,17 @@ static void measured_difference_cell(const struct line *line, int width, char *t
 static const struct column {
     const char *head;
     int width, rank;
-    bool probe; /* at the probe's own shape */
     void (*write)(const struct line *line, int width, char *text, size_t size);
 } columns[] = {
-    {"model", 9, 0, false, model_cell},
-    {"B/param", 9, 4, false, per_param_cell},
-    {"simulated", 11, 1, false, simulated_cell},
-    {"off by, B", 12, 5, false, simulated_difference_cell},
-    {"base", 9, 2, false, base_cell},
-    {"change", 9, 2, false, change_cell},
-    {"model", 10, 6, true, shape_cell},
-    {"measured", 10, 6, true, measured_cell},
-    {"off by, B", 12, 6, true, measured_difference_cell},
+    {"model", 9, 0, model_cell},
+    {"B/param", 9, 4, per_param_cell},
+    {"simulated", 10, 1, simulated_cell},
+    {"differs, B", 12, 5, simulated_difference_cell},
+    {"base", 8, 2, base_cell},
+    {"change", 8, 2, change_cell},
+    {"probe: model", 14, 6, shape_cell},
+    {"measured MiB", 13, 6, measured_cell},
+    {"differs, B", 12, 6, measured_difference_cell},
 };
 
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
@@ -116,7 +120,7 @@ enum { COLUMNS = sizeof columns / sizeof columns[0] };
 static int columns_that_fit(int width)
 {
     for (int most = 9; most > 0; most--) {
-        int used = NAME;
+        int used = name_width(width);
         for (int i = 0; i < COLUMNS; i++)
             if (columns[i].rank <= most) used += columns[i].width;
         if (used <= width) return most;
@@ -126,7 +130,7 @@ static int columns_that_fit(int width)
 
 static void draw_cells(struct oc_canvas *canvas, struct oc_rect rect, int y, int most, const struct line *line)
 {
-    int x = rect.x + NAME;
+    int x = rect.x + name_width(rect.w);
     for (int i = 0; i < COLUMNS; i++) {
         char text[OC_BYTES_TEXT] = "-";
         if (columns[i].rank > most) continue;
@@ -142,16 +146,13 @@ static void draw_cells(struct oc_canvas *canvas, struct oc_rect rect, int y, int
 
 static void draw_head(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int most)
 {
-    int x = rect.x + NAME;
+    int x = rect.x + name_width(rect.w);
     char where[24] = "GiB";
     if (app->answer->n_ranks > 1) snprintf(where, sizeof where, "stage %d, GiB", (int)app->answer->verdict.worst_stage);
-    oc_canvas_text(canvas, rect.x + 1, rect.y, NAME - 1, OC_ROLE_DIM, where);
+    oc_canvas_text(canvas, rect.x + 1, rect.y, name_width(rect.w) - 1, OC_ROLE_DIM, where);
     for (int i = 0; i < COLUMNS; i++) {
-        char head[24];
         if (columns[i].rank > most) continue;
-        bool first = columns[i].probe && !columns[i - 1].probe;
-        snprintf(head, sizeof head, "%s%s", first ? "MiB: " : "", columns[i].head);
-        oc_canvas_right(canvas, x, rect.y, columns[i].width, OC_ROLE_DIM, head);
+        oc_canvas_right(canvas, x, rect.y, columns[i].width, OC_ROLE_DIM, columns[i].head);
         x += columns[i].width;
     }
 }
@@ -160,14 +161,12 @@ static void draw_class(const struct oc_app *app, struct oc_canvas *canvas, struc
                        int class)
 {
     struct line line = {app, class};
+    int name = name_width(rect.w), box = name > 14 ? 3 : 1;
     if (class == OC_CLASSES) {
-        oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TITLE, "= allocated");
+        oc_canvas_text(canvas, rect.x + 1, y, name - 1, OC_ROLE_TITLE, "= allocated");
     } else {
-        const struct oc_class_look *look = &canvas->theme->classes[class];
-        struct oc_style style = {0};
-        if (canvas->colour) style = (struct oc_style){look->text, look->colour, 0};
-        oc_canvas_put(canvas, rect.x + 1, y, style, (uint32_t)look->letter);
-        oc_canvas_text(canvas, rect.x + 3, y, NAME - 3, OC_ROLE_TEXT, oc_class_name((enum oc_class) class));
+        oc_class_box(canvas, rect.x + 1, y, box, class);
+        oc_canvas_text(canvas, rect.x + 2 + box, y, name - 2 - box, OC_ROLE_TEXT, oc_class_name((enum oc_class) class));
     }
     draw_cells(canvas, rect, y, most, &line);
 }
@@ -178,26 +177,29 @@ static void draw_totals(const struct oc_app *app, struct oc_canvas *canvas, stru
     const struct oc_plan *plan = &app->answer->plan;
     const struct oc_rank *rank = oc_fit_worst(app->answer);
     char low[OC_BYTES_TEXT], high[OC_BYTES_TEXT], text[96];
-    int end = rect.y + rect.h;
+    int end = rect.y + rect.h, name = name_width(rect.w);
     if (y < end && rank->reserved) {
-        oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TEXT, "reserved");
+        oc_canvas_text(canvas, rect.x + 1, y, name - 1, OC_ROLE_TEXT, "reserved");
         oc_format_amount(rank->reserved, OC_UNIT_GIB, 8, text, sizeof text);
-        oc_canvas_right(canvas, rect.x + NAME, y, 9, OC_ROLE_TEXT, text);
-        oc_canvas_text(canvas, rect.x + NAME + 11, y++, rect.w - NAME - 12, OC_ROLE_DIM,
+        oc_canvas_right(canvas, rect.x + name, y, 9, OC_ROLE_TEXT, text);
+        oc_canvas_text(canvas, rect.x + name + 11, y++, rect.w - name - 12, OC_ROLE_DIM,
                        "segments of the caching allocator");
     }
     if (y < end) {
         struct oc_range device = app->answer->verdict.device;
         oc_format_amount(device.low, OC_UNIT_GIB, 8, low, sizeof low);
         oc_format_amount(device.high, OC_UNIT_GIB, 8, high, sizeof high);
-        oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TEXT, "on the device");
-        oc_canvas_right(canvas, rect.x + NAME, y, 9, OC_ROLE_TEXT, high);
+        oc_canvas_text(canvas, rect.x + 1, y, name - 1, OC_ROLE_TEXT, "on the device");
+        oc_canvas_right(canvas, rect.x + name, y, 9, OC_ROLE_TEXT, high);
         snprintf(text, sizeof text,
                  plan->c.parallel_world > 1 ? "from %s: with the CUDA context and NCCL"
                                             : "from %s: with the CUDA context",
                  low);
-        oc_canvas_text(canvas, rect.x + NAME + 11, y, rect.w - NAME - 12, OC_ROLE_DIM, text);
+        oc_canvas_text(canvas, rect.x + name + 11, y++, rect.w - name - 12, OC_ROLE_DIM, text);
     }
+    if (y < end && (simulated_peak(app) || measured_peak(app)))
+        oc_canvas_text(canvas, rect.x + 1, y, rect.w - 2, OC_ROLE_DIM,
+                       "The probe calls no cuBLAS: the differences leave its workspace out.");
 }
 
 void oc_fit_table_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
