@@ -78,6 +78,23 @@ static struct oc_tensor *embed(struct oc_train *train)
     return x;
 }
 
+/* ---- The workspace that cuBLAS takes from PyTorch's allocator, one for each thread that launches matrix products ----
+ */
+
+static uint64_t workspace_bytes(const struct oc_plan *plan)
+{
+    if (oc_given(&plan->c, OC_OPT_allocator_cublas_workspace)) return (uint64_t)plan->c.allocator_cublas_workspace;
+    return plan->sm >= 90 ? 32u << 20 : 2 * (4096u << 10) + 8 * (16u << 10);
+}
+
+/* Made at the first product of a thread, kept for good: forward's thread, then backward's. */
+static void make_workspace(struct oc_train *train, enum oc_phase phase, enum oc_part part, const char *name)
+{
+    if (train->step > 0 || train->micro_batch > 0 || train->plan->sm == 0) return;
+    oc_train_at(train, phase, part, -1);
+    oc_tensor_new(train->books, OC_BUFFERS, "cublas_workspace", name, OC_INT8, workspace_bytes(train->plan));
+}
+
 /* ---- Forward ---- */
 
 /* [2] */
@@ -138,6 +155,7 @@ static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struc
 /* [5]: the gradient of the last layer's output. */
 static struct oc_tensor *head_backward(struct oc_train *train)
 {
+    make_workspace(train, OC_PH_BACKWARD, OC_PART_HEAD, "backward");
     oc_train_at(train, OC_PH_BACKWARD, OC_PART_HEAD, -1);
     const enum oc_dtype type = (enum oc_dtype)train->lp->array.dtype;
     struct oc_tensor *dlp = oc_activation(train, "loss", "grad.log_softmax", type, train->tokens, train->vocab);
@@ -184,6 +202,7 @@ static void embedding_backward(struct oc_train *train, struct oc_tensor *d)
 
 void oc_micro_batch(struct oc_train *train)
 {
+    make_workspace(train, OC_PH_START, OC_PART_NONE, "forward");
     struct oc_tensor *x = embed(train), *n = NULL;
     x = layers_forward(train, x);
     if (oc_train_stopped(train)) return;

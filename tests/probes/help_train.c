@@ -1,0 +1,61 @@
+#include "tests/probes/help_train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void help_train_open(struct help_train *help, const struct oc_plan *plan, bool poison, const char *drop)
+{
+    memset(help, 0, sizeof *help);
+    help->plan = *plan;
+    help->options = (struct oc_probe_options){.device = OC_DEVICE_HOST, .steps = 2, .poison = poison, .drop = drop};
+    oc_backend_host(&help->backend, 0);
+    if (!oc_books_open(&help->books, &help->backend, false, poison, &help->rank)) abort();
+    if (!oc_train_open(&help->train, &help->plan, &help->options, &help->backend, &help->books)) abort();
+}
+
+void help_train_close(struct help_train *help)
+{
+    oc_train_close(&help->train);
+    oc_books_close(&help->books);
+}
+
+double help_train_run(struct help_train *help)
+{
+    struct oc_train *train = &help->train;
+    train->loss = 0;
+    for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].grad);
+    for (train->micro_batch = 0; train->micro_batch < train->micro_batches; train->micro_batch++) oc_micro_batch(train);
+    return train->loss;
+}
+
+float *help_train_gradients(struct help_train *help, int64_t *count)
+{
+    const struct oc_train *train = &help->train;
+    int64_t total = 0, at = 0;
+    for (int i = 0; i < train->n_params; i++) total += (int64_t)train->params[i].grad->elements;
+    float *all = malloc((size_t)total * sizeof *all);
+    if (!all) abort();
+    for (int i = 0; i < train->n_params; i++) {
+        const struct oc_tensor *grad = train->params[i].grad;
+        for (int64_t j = 0; j < (int64_t)grad->elements; j++) all[at++] = oc_load(grad->array, j) / train->loss_scale;
+    }
+    if (count) *count = total;
+    return all;
+}
+
+double help_train_distance(const struct help_train *help, const float *a, const float *b)
+{
+    double worst = 0;
+    for (int i = 0; i < help->train.n_params; i++) {
+        const int64_t n = help->train.params[i].rows * help->train.params[i].columns;
+        double difference = 0, length = 0;
+        for (int64_t j = 0; j < n; j++, a++, b++) {
+            difference += ((double)*a - (double)*b) * ((double)*a - (double)*b);
+            length += (double)*b * (double)*b;
+        }
+        const double distance = sqrt(difference / length);
+        if (!(distance <= worst)) worst = isnan(distance) ? (double)INFINITY : distance;
+    }
+    return worst;
+}
