@@ -1,7 +1,7 @@
 /* The rows of an op set's table, as entries of the ledger. */
 #include "model/shapes/opset.h"
 
-static enum oc_dtype dtype_of(const struct oc_plan *plan, uint32_t facts, uint8_t role)
+static enum oc_dtype dtype_of(const struct oc_plan *plan, uint64_t facts, uint8_t role)
 {
     switch (role) {
     case OC_R_COMPUTE: return plan->dt.compute;
@@ -28,7 +28,7 @@ static struct oc_tick in_phase(struct oc_tick tick, enum oc_phase phase)
     return tick;
 }
 
-static bool is_kept(const struct oc_tensor *row, uint32_t facts)
+static bool is_kept(const struct oc_tensor *row, uint64_t facts)
 {
     return (row->keep & facts) == row->keep && !(row->drop & facts);
 }
@@ -62,7 +62,7 @@ static void add_recomputed_module(struct oc_build *build, const struct oc_tensor
     oc_build_add(build, &entry);
 }
 
-static void add_row(struct oc_build *build, const struct oc_tensor *row, uint32_t facts, int kind, uint32_t count,
+static void add_row(struct oc_build *build, const struct oc_tensor *row, uint64_t facts, int kind, uint32_t count,
                     const char *source)
 {
     if ((row->need & facts) != row->need || (row->without & facts)) return;
@@ -109,10 +109,10 @@ static uint32_t layers_of_kind(const struct oc_ledger *ledger, int kind)
 void oc_build_activations(struct oc_build *build)
 {
     const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
-    const uint32_t facts = oc_facts(build->plan);
+    const uint64_t facts = oc_facts(build->plan);
     uint32_t layers[2];
     for (int kind = 0; kind < 2; kind++) layers[kind] = layers_of_kind(build->ledger, kind);
-    const uint32_t whole = facts | (layers[OC_KIND_CHECKPOINTED] ? OC_F_FULL : 0);
+    const uint64_t whole = facts | (layers[OC_KIND_CHECKPOINTED] ? OC_F_FULL : 0);
     for (const struct oc_tensor *row = ops->rows; row->name; row++) {
         if (row->birth.part != OC_PART_LAYER) {
             add_row(build, row, whole, OC_KIND_KEPT, 1, ops->source);

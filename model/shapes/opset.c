@@ -6,13 +6,13 @@ const struct oc_opset_rules *oc_opset(enum oc_opset opset)
     return opset == OC_OPSET_HF ? &oc_hf_rules : &oc_te_rules;
 }
 
-uint32_t oc_facts(const struct oc_plan *plan)
+uint64_t oc_facts(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
     const bool half = plan->dt.compute != OC_FP32, amp = plan->dt.compute != plan->dt.weights;
     const struct {
         bool holds;
-        uint32_t fact;
+        uint64_t fact;
     } facts[] = {
         {amp, OC_F_AMP},
         {half, OC_F_HALF},
@@ -41,7 +41,7 @@ uint32_t oc_facts(const struct oc_plan *plan)
         {c->model_norms_per_layer >= 2, OC_F_TWO_NORMS},
         {c->parallel_pp > 1, OC_F_PP},
     };
-    uint32_t have = 0;
+    uint64_t have = 0;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         if (facts[i].holds) have |= facts[i].fact;
     return have;

@@ -8,36 +8,55 @@
 #include "model/build.h"
 
 /* What rows can depend on: one bit each, set from the plan. */
-enum oc_fact {
-    OC_F_AMP = 1 << 0,      /* matrix products are in another type than the weights (autocast) */
-    OC_F_HALF = 1 << 1,     /* matrix products are in 16 bits */
-    OC_F_STREAM16 = 1 << 2, /* the residual stream is in 16 bits */
-    OC_F_FULL = 1 << 3,     /* full recompute (of this kind of layer) */
-    OC_F_EAGER = 1 << 4,    /* attention: op by op */
-    OC_F_UNFUSED = 1 << 5,  /* attention: scale-mask-softmax in one kernel */
-    OC_F_FLASH = 1 << 6,
-    OC_F_GQA = 1 << 7,       /* fewer key than query heads */
-    OC_F_BATCH1 = 1 << 8,    /* one sample in a micro-batch */
-    OC_F_ATTN_DROP = 1 << 9, /* attention dropout > 0 */
-    OC_F_DROPOUT = 1 << 10,  /* hidden dropout > 0 */
-    OC_F_GATED = 1 << 11,    /* swiglu, geglu */
-    OC_F_LAYERNORM = 1 << 12,
-    OC_F_EAGER_NORM = 1 << 13, /* RMSNorm written op by op */
-    OC_F_LOGITS32 = 1 << 14,   /* the logits are copied to fp32 before the loss */
-    OC_F_TIED = 1 << 15,
-    OC_F_QK_NORM = 1 << 16,
-    OC_F_SP = 1 << 17, /* sequence parallelism */
-    OC_F_ROPE = 1 << 18,
-    OC_F_LEARNED = 1 << 19, /* learned positions */
-    OC_F_FUSED_LOSS = 1 << 20,
-    OC_F_TE_LOSS = 1 << 21,
-    OC_F_BIAS = 1 << 22, /* linear layers have biases */
-    OC_F_EMBED_NORM = 1 << 23,
-    OC_F_TP = 1 << 24,
-    OC_F_TWO_NORMS = 1 << 25, /* a norm of its own before the MLP */
-    OC_F_PP = 1 << 26,        /* more than one pipeline stage */
-    OC_F_NEVER = 1 << 30
-};
+#define OC_F_AMP          (UINT64_C(1) << 0) /* matrix products are in another type than the weights (autocast) */
+#define OC_F_HALF         (UINT64_C(1) << 1) /* matrix products are in 16 bits */
+#define OC_F_STREAM16     (UINT64_C(1) << 2) /* the residual stream is in 16 bits */
+#define OC_F_FULL         (UINT64_C(1) << 3) /* full recompute (of this kind of layer) */
+#define OC_F_EAGER        (UINT64_C(1) << 4) /* attention: op by op */
+#define OC_F_UNFUSED      (UINT64_C(1) << 5) /* attention: scale-mask-softmax in one kernel */
+#define OC_F_FLASH        (UINT64_C(1) << 6)
+#define OC_F_GQA          (UINT64_C(1) << 7)  /* fewer key than query heads */
+#define OC_F_BATCH1       (UINT64_C(1) << 8)  /* one sample in a micro-batch */
+#define OC_F_ATTN_DROP    (UINT64_C(1) << 9)  /* attention dropout > 0 */
+#define OC_F_DROPOUT      (UINT64_C(1) << 10) /* hidden dropout > 0 */
+#define OC_F_GATED        (UINT64_C(1) << 11) /* swiglu, geglu */
+#define OC_F_LAYERNORM    (UINT64_C(1) << 12)
+#define OC_F_EAGER_NORM   (UINT64_C(1) << 13) /* RMSNorm written op by op */
+#define OC_F_LOGITS32     (UINT64_C(1) << 14) /* the logits are copied to fp32 before the loss */
+#define OC_F_TIED         (UINT64_C(1) << 15)
+#define OC_F_QK_NORM      (UINT64_C(1) << 16)
+#define OC_F_SP           (UINT64_C(1) << 17) /* sequence parallelism */
+#define OC_F_ROPE         (UINT64_C(1) << 18)
+#define OC_F_LEARNED      (UINT64_C(1) << 19) /* learned positions */
+#define OC_F_FUSED_LOSS   (UINT64_C(1) << 20)
+#define OC_F_TE_LOSS      (UINT64_C(1) << 21)
+#define OC_F_BIAS         (UINT64_C(1) << 22) /* linear layers have biases */
+#define OC_F_EMBED_NORM   (UINT64_C(1) << 23)
+#define OC_F_TP           (UINT64_C(1) << 24)
+#define OC_F_TWO_NORMS    (UINT64_C(1) << 25) /* a norm of its own before the MLP */
+#define OC_F_PP           (UINT64_C(1) << 26) /* more than one pipeline stage */
+#define OC_F_MOE          (UINT64_C(1) << 27) /* the layer has experts instead of one MLP */
+#define OC_F_MLA          (UINT64_C(1) << 28) /* multi-head latent attention */
+#define OC_F_Q_LORA       (UINT64_C(1) << 29) /* latent queries */
+#define OC_F_SHARED       (UINT64_C(1) << 30) /* shared experts beside the routed ones */
+#define OC_F_CP           (UINT64_C(1) << 31) /* the sequence is split over context-parallel ranks */
+#define OC_F_CP_A2A       (UINT64_C(1) << 32) /* ... which exchange heads for sequence */
+#define OC_F_FP8          (UINT64_C(1) << 33) /* linear layers compute in fp8 */
+#define OC_F_ALLGATHER    (UINT64_C(1) << 34) /* tokens reach experts by all-gather */
+#define OC_F_CAPACITY     (UINT64_C(1) << 35) /* experts take a fixed number of tokens */
+#define OC_F_LORA         (UINT64_C(1) << 36) /* low-rank adapters over frozen weights */
+#define OC_F_LORA_DROP    (UINT64_C(1) << 37) /* ... with dropout on their input */
+#define OC_F_QUANT        (UINT64_C(1) << 38) /* the frozen weights are quantized */
+#define OC_F_EMB_FROZEN   (UINT64_C(1) << 39) /* the embedding is frozen: the first layer needs no input gradient */
+#define OC_F_SOFTMAX_HALF (UINT64_C(1) << 40) /* eager softmax runs in the compute type */
+#define OC_F_FUSED_QKV    (UINT64_C(1) << 41) /* one matrix for q, k and v */
+#define OC_F_PARALLEL     (UINT64_C(1) << 42) /* attention and MLP read the same norm */
+#define OC_F_LINEAR_LOSS  (UINT64_C(1) << 43) /* the output layer and the loss are one kernel */
+#define OC_F_CHUNKED_LOSS (UINT64_C(1) << 44) /* the output layer and the loss run in pieces */
+#define OC_F_NO_HEAD      (UINT64_C(1) << 45) /* no output layer */
+#define OC_F_CLASSIFY     (UINT64_C(1) << 46) /* a classification head */
+#define OC_F_COMPILED     (UINT64_C(1) << 47) /* torch.compile */
+#define OC_F_NEVER        (UINT64_C(1) << 63) /* holds for no plan */
 
 /* Number formats, as roles. */
 enum oc_role {
@@ -63,7 +82,7 @@ struct oc_tensor {
     uint8_t mode;           /* enum oc_mode */
     uint8_t module;         /* enum oc_recompute_module whose selective recompute drops it after forward; 0 = none */
     bool buffer;            /* class B instead of A */
-    uint32_t need, without; /* facts that must all, and must none, hold for the row to exist */
+    uint64_t need, without; /* facts that must all, and must none, hold for the row to exist */
     struct oc_tick birth;
     struct oc_tick death; /* when nothing keeps it for backward */
     uint8_t forgotten;    /* sub-step of its death in the forward of a checkpointed layer or module */
@@ -105,7 +124,7 @@ extern const struct oc_opset_rules oc_hf_rules, oc_te_rules;
 const struct oc_opset_rules *oc_opset(enum oc_opset opset);
 
 /* The facts of a plan, except OC_F_FULL, which depends on the kind of layer. */
-uint32_t oc_facts(const struct oc_plan *plan);
+uint64_t oc_facts(const struct oc_plan *plan);
 
 /* Kinds of layers: 0 is kept whole (or recomputed in part), 1 is checkpointed. */
 enum { OC_KIND_KEPT, OC_KIND_CHECKPOINTED };
