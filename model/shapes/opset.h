@@ -86,7 +86,7 @@ struct oc_tensor {
     struct oc_tick birth;
     struct oc_tick death; /* when nothing keeps it for backward */
     uint8_t forgotten;    /* sub-step of its death in the forward of a checkpointed layer or module */
-    uint32_t keep,
+    uint64_t keep,
         drop; /* it is kept for backward when all facts of `keep` and none of `drop` hold (drop = NEVER: always) */
     struct oc_tick release; /* when it was kept */
     const char *why;
