@@ -81,6 +81,7 @@ static void lists(void **state)
         struct help_output run = HELP_CLI(cases[i].command);
         assert_done(&run);
         assert_part(run.out, cases[i].has);
+        assert_true(widest(run.out) <= 80);
         help_cli_free(&run);
     }
     struct help_output run = HELP_CLI("options", "parallel.vpp");

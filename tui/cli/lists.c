@@ -100,14 +100,17 @@ enum oc_exit oc_cli_gpus(const struct oc_args *args, struct oc_buffer *out, stru
 {
     int count;
     const struct oc_gpu_row *rows = oc_gpus(&count);
+    bool any_derived = false;
     for (int i = 0; i < count; i++) {
         const struct oc_gpu_row *row = &rows[i];
         char total[OC_BYTES_TEXT], capacity[OC_BYTES_TEXT];
         if (!wanted(args, row->name) && !wanted(args, row->title)) continue;
-        if (out->size == 0) oc_putf(out, "%-15s%15s%15s  %s\n", "gpu", "nvidia-smi", "PyTorch", "");
+        any_derived |= !row->verified;
+        if (out->size == 0) oc_putf(out, "%-15s%15s%15s\n", "gpu", "nvidia-smi", "PyTorch");
         oc_putf(out, "%-15s%15s%15s  %s%s\n", row->name, oc_format_bytes(row->total, args->unit, total, sizeof total),
                 oc_format_bytes(row->capacity, args->unit, capacity, sizeof capacity), row->title,
-                row->verified ? "" : " (from a data sheet)");
+                row->verified ? "" : " *");
     }
+    if (any_derived) oc_put(out, "* derived, not seen in a source\n");
     return finish(args, out, error);
 }

@@ -187,24 +187,21 @@ static void put_text(const struct run *run, struct oc_buffer *out)
         oc_put(out, "  cut to this size: ");
         oc_put_wrapped(out, run->cut, 20, 4, 78);
     }
-    oc_put(out, "  without cuBLAS's workspace, in both columns\n");
     put_comparison(run, out);
     put_losses(result, out);
 }
 
 /* ---- the command ---- */
 
-/* The model beside it: the same plan, from formulas, without the workspace of a cuBLAS that the probe does not call. */
+/* The model beside it: the same plan, from formulas. */
 static bool estimate(struct run *run, struct oc_error *error)
 {
-    struct oc_plan plan = run->plan;
-    oc_option_put(&plan.c, OC_OPT_allocator_cublas_workspace, 0);
-    oc_set_given(&plan.c, OC_OPT_allocator_cublas_workspace, true);
-    if (!oc_estimate(&plan, 0, &run->ledger, error)) return false;
+    const struct oc_plan *plan = &run->plan;
+    if (!oc_estimate(plan, 0, &run->ledger, error)) return false;
     oc_sweep(&run->ledger, &run->model);
-    const struct oc_alloc_provider imaginary = {.expandable_segments = plan.c.allocator_expandable_segments != 0};
+    const struct oc_alloc_provider imaginary = {.expandable_segments = plan->c.allocator_expandable_segments != 0};
     struct oc_alloc *alloc = oc_alloc_create(&imaginary);
-    bool done = alloc && oc_reserve(&plan, &run->ledger, alloc, &run->model);
+    bool done = alloc && oc_reserve(plan, &run->ledger, alloc, &run->model);
     oc_alloc_destroy(alloc);
     return done || oc_fail(error, OC_E_INTERNAL, "out of memory");
 }
