@@ -14,7 +14,7 @@
 #include "tui/report/report.h"
 
 static const uint64_t default_limit = 256u << 20; /* bytes; polite enough to run without being asked */
-static const double default_seconds = 3;
+static const double default_seconds = 2;          /* on a core that has nothing else to do */
 
 static const char *const events[] = {
     [OC_PROBE_DONE] = "done", [OC_PROBE_OOM] = "oom", [OC_PROBE_CANCELLED] = "cancelled", [OC_PROBE_FAILED] = "failed"};
