@@ -83,6 +83,7 @@ static struct oc_tensor *embed(struct oc_train *train)
 
 static uint64_t workspace_bytes(const struct oc_plan *plan)
 {
+    if (plan->sm == 0) return 0; /* no GPU is known */
     if (oc_given(&plan->c, OC_OPT_allocator_cublas_workspace)) return (uint64_t)plan->c.allocator_cublas_workspace;
     return plan->sm >= 90 ? 32u << 20 : 2 * (4096u << 10) + 8 * (16u << 10);
 }
@@ -90,9 +91,10 @@ static uint64_t workspace_bytes(const struct oc_plan *plan)
 /* Made at the first product of a thread, kept for good: forward's thread, then backward's. */
 static void make_workspace(struct oc_train *train, enum oc_phase phase, enum oc_part part, const char *name)
 {
-    if (train->step > 0 || train->micro_batch > 0 || train->plan->sm == 0) return;
+    const uint64_t bytes = workspace_bytes(train->plan);
+    if (train->step > 0 || train->micro_batch > 0 || bytes == 0) return;
     oc_train_at(train, phase, part, -1);
-    oc_tensor_new(train->books, OC_BUFFERS, "cublas_workspace", name, OC_INT8, workspace_bytes(train->plan));
+    oc_tensor_new(train->books, OC_BUFFERS, "cublas_workspace", name, OC_INT8, bytes);
 }
 
 /* ---- Forward ---- */

@@ -193,6 +193,8 @@ static void zero_grad(struct oc_train *train)
 void oc_optimizer_step(struct oc_train *train)
 {
     const bool masters = train->plan->dt.master != OC_NONE;
+    oc_train_at(train, OC_PH_REDUCE, OC_PART_NONE, -1); /* one rank alone: nothing happens in these two */
+    oc_train_at(train, OC_PH_CLIP, OC_PART_NONE, -1);
     oc_train_at(train, OC_PH_STEP, OC_PART_NONE, -1);
     if (masters) make_step_grads(train);
     oc_optimizer_states(train);

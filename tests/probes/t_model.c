@@ -44,19 +44,18 @@ static const char *const configurations[][8] = {
      "model.layers=1", "run.zero_grad_to_none=false", "batch.accum=2"},
 };
 
-static const enum oc_moment moments[] = {OC_M_FORWARD, OC_M_LOSS, OC_M_BACKWARD, OC_M_STEP, OC_M_AFTER_STEP, OC_M_IDLE};
-
-static void resolve(int i, struct oc_plan *plan)
+static void assign(struct oc_config *config, const char *assignment)
 {
-    struct oc_config config = oc_config_default();
     struct oc_error error = {0};
     char text[512];
-    for (size_t s = 0; s < sizeof base / sizeof base[0]; s++)
-        if (!oc_config_assign(&config, base[s], NULL, &error)) fail_msg("%s", oc_error_text(&error, text, sizeof text));
-    for (int s = 0; s < 8 && configurations[i][s]; s++)
-        if (!oc_config_assign(&config, configurations[i][s], NULL, &error))
-            fail_msg("%s", oc_error_text(&error, text, sizeof text));
-    if (!oc_resolve(&config, plan, NULL, &error)) fail_msg("%s", oc_error_text(&error, text, sizeof text));
+    if (!oc_config_assign(config, assignment, NULL, &error)) fail_msg("%s", oc_error_text(&error, text, sizeof text));
+}
+
+static struct oc_config base_config(void)
+{
+    struct oc_config config = oc_config_default();
+    for (size_t s = 0; s < sizeof base / sizeof base[0]; s++) assign(&config, base[s]);
+    return config;
 }
 
 /* Prints what differs; returns whether anything does. */
@@ -64,7 +63,8 @@ static bool differs(int i, const char *what, const struct oc_instant *model, con
 {
     bool same = model->exists == probe->exists && model->requested == probe->requested &&
                 model->allocated == probe->allocated &&
-                memcmp(model->classes, probe->classes, sizeof model->classes) == 0;
+                memcmp(model->classes, probe->classes, sizeof model->classes) == 0 &&
+                model->place.micro_batch == probe->place.micro_batch && model->place.layer == probe->place.layer;
     if (same) return false;
     char a[64], b[64];
     print_error("configuration %d, %s: model %" PRIu64 " (%s), probe %" PRIu64 " (%s)\n", i, what, model->requested,
@@ -76,38 +76,116 @@ static bool differs(int i, const char *what, const struct oc_instant *model, con
     return true;
 }
 
+/* How many moments and peaks differ between the two. */
+static int compare(int i, const struct oc_config *config, enum oc_device device)
+{
+    static struct oc_ledger ledger;
+    static struct oc_probe_result result;
+    struct oc_plan plan;
+    struct oc_rank model = {0};
+    struct oc_error error = {0};
+    char text[512];
+    if (!oc_resolve(config, &plan, NULL, &error) || !oc_estimate(&plan, 0, &ledger, &error))
+        fail_msg("configuration %d: %s", i, oc_error_text(&error, text, sizeof text));
+    oc_sweep(&ledger, &model);
+    struct oc_probe_options options = {.device = device, .steps = 3};
+    if (!oc_probe_run(&plan, &options, &result)) fail_msg("configuration %d: %s", i, result.why);
+    assert_int_equal(model.params, result.rank.params);
+    int different = 0;
+    for (int it = 0; it < OC_ITERATIONS; it++)
+        for (int m = 0; m < OC_MOMENTS; m++) {
+            snprintf(text, sizeof text, "%s %s", oc_iteration_name((enum oc_iteration)it),
+                     oc_moment_name((enum oc_moment)m));
+            different += differs(i, text, &model.moments[it][m], &result.rank.moments[it][m]);
+        }
+    different += differs(i, "first peak", &model.first_peak, &result.rank.first_peak);
+    different += differs(i, "steady peak", &model.peak, &result.rank.peak);
+    return different;
+}
+
 static void the_model_is_the_probe(void **state)
 {
     (void)state;
-    static struct oc_ledger ledger;
-    static struct oc_probe_result result;
     int different = 0;
     for (int i = 0; i < (int)(sizeof configurations / sizeof configurations[0]); i++) {
-        struct oc_plan plan;
-        struct oc_rank model = {0};
-        struct oc_error error = {0};
-        char what[64];
-        resolve(i, &plan);
-        if (oc_probe_covers(&plan)) fail_msg("configuration %d: %s", i, oc_probe_covers(&plan));
-        assert_true(oc_estimate(&plan, 0, &ledger, &error));
-        oc_sweep(&ledger, &model);
-        struct oc_probe_options options = {.device = OC_DEVICE_HOST, .steps = 3};
-        assert_true(oc_probe_run(&plan, &options, &result));
-        assert_int_equal(model.params, result.rank.params);
-        for (int it = 0; it < OC_ITERATIONS; it++)
-            for (size_t m = 0; m < sizeof moments / sizeof moments[0]; m++) {
-                snprintf(what, sizeof what, "%s %s", oc_iteration_name((enum oc_iteration)it),
-                         oc_moment_name(moments[m]));
-                different += differs(i, what, &model.moments[it][moments[m]], &result.rank.moments[it][moments[m]]);
-            }
-        different += differs(i, "first peak", &model.first_peak, &result.rank.first_peak);
-        different += differs(i, "steady peak", &model.peak, &result.rank.peak);
+        struct oc_config config = base_config();
+        for (int s = 0; s < 8 && configurations[i][s]; s++) assign(&config, configurations[i][s]);
+        different += compare(i, &config, OC_DEVICE_HOST);
+    }
+    assert_int_equal(different, 0);
+}
+
+/* ---- And on whatever else is drawn ---- */
+
+static uint32_t seed = 20240607;
+
+static int draw(int n)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (int)((seed >> 8) % (uint32_t)n);
+}
+
+static void assign_number(struct oc_config *config, const char *key, int value)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%s=%d", key, value);
+    assign(config, text);
+}
+
+static void assign_one_of(struct oc_config *config, const char *key, const char *const *values, int n)
+{
+    char text[96];
+    snprintf(text, sizeof text, "%s=%s", key, values[draw(n)]);
+    assign(config, text);
+}
+
+static struct oc_config drawn_config(void)
+{
+    static const char *const precisions[] = {"fp32", "amp-bf16", "amp-fp16", "pure-bf16", "pure-fp16", "bf16", "fp16"};
+    static const char *const optimizers[] = {"adamw", "adam", "sgd"}, *const impls[] = {"fused", "foreach", "loop"};
+    static const char *const attentions[] = {"eager", "flash"}, *const recomputes[] = {"none", "full"};
+    static const char *const momenta[] = {"0", "0.9"}, *const types[] = {"fp32", "bf16"};
+    static const char *const switches[] = {"model.tied", "run.zero_grad_to_none", "kernels.logits_fp32", "run.resume"};
+    struct oc_config config = base_config();
+    const int kv_heads = 1 + draw(3);
+    assign_number(&config, "model.kv_heads", kv_heads);
+    assign_number(&config, "model.heads", kv_heads * (1 + draw(3)));
+    assign_number(&config, "model.head_dim", 2 + 2 * draw(16));
+    assign_number(&config, "model.layers", 1 + draw(4));
+    assign_number(&config, "model.hidden", 1 + draw(250));
+    assign_number(&config, "model.ffn", 1 + draw(400));
+    assign_number(&config, "model.vocab", 1 + draw(2000));
+    assign_number(&config, "batch.seq", 1 + draw(64));
+    assign_number(&config, "batch.micro", 1 + draw(3));
+    assign_number(&config, "batch.accum", 1 + draw(3));
+    assign_one_of(&config, "precision", precisions, 7);
+    if ((config.precision == OC_PREC_FP16 || config.precision == OC_PREC_BF16) && draw(2))
+        assign(&config, "precision.master=fp32");
+    if (draw(4) == 0) assign_one_of(&config, "precision.moment2", types, 2);
+    assign_one_of(&config, "optimizer", optimizers, 3);
+    assign_one_of(&config, "optimizer.impl", impls, 3);
+    assign_one_of(&config, "optimizer.momentum", momenta, 2);
+    assign_one_of(&config, "kernels.attention", attentions, 2);
+    assign_one_of(&config, "recompute", recomputes, 2);
+    for (size_t s = 0; s < sizeof switches / sizeof switches[0]; s++) assign_number(&config, switches[s], draw(2));
+    if (draw(2)) assign_number(&config, "allocator.cublas_workspace", 1000 * draw(3));
+    return config;
+}
+
+static void so_it_is_on_drawn_configurations(void **state)
+{
+    (void)state;
+    int different = 0;
+    for (int i = 0; i < 1000 && different < 20; i++) {
+        struct oc_config config = drawn_config();
+        different += compare(i, &config, OC_DEVICE_DRY);
     }
     assert_int_equal(different, 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_model_is_the_probe)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_model_is_the_probe),
+                                       cmocka_unit_test(so_it_is_on_drawn_configurations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
