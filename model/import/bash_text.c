@@ -148,12 +148,14 @@ const char *bash_cause(const struct bash *script, uint32_t cause, const char *fi
         snprintf(text, size, "the condition in line %d of %s is not known", line, file);
     } else if (*at == '$' && at[1] == '(' && at[2] == '(') {
         snprintf(text, size, "$((...)) in %s cannot be computed", file);
+    } else if (*at == '$' && bash_is_digit(at[at[1] == '{' ? 2 : 1])) {
+        at += at[1] == '{' ? 2 : 1;
+        while (length < 4 && bash_is_digit(at[length])) length++;
+        snprintf(text, size, "$%.*s is an argument of %s", length, at, file);
     } else if (*at == '$' && at[1] == '{') {
         at += 2;
         while (length < most && bash_is_name(at[length])) length++;
         snprintf(text, size, "$%.*s is not set in %s", length ? length : 1, at, file);
-    } else if (*at == '$' && bash_is_digit(at[1])) {
-        snprintf(text, size, "$%c is an argument of %s", at[1], file);
     } else if (*at == '$' && (at[1] == '@' || at[1] == '*' || at[1] == '#')) {
         snprintf(text, size, "$%c, the arguments of %s, are not known", at[1], file);
     } else if (*at == '$' && bash_is_name_start(at[1])) {

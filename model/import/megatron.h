@@ -70,7 +70,8 @@ struct megatron {
     const char *path; /* of the file, for errors */
     const char *name; /* its last part, for sentences */
     struct bash *script;
-    int line; /* of the command that starts the trainer */
+    int line;                       /* of the command that starts the trainer */
+    const struct bash_word *hidden; /* the first word that may hold more flags, or NULL */
     struct megatron_seen options[OC_OPTIONS];
     struct megatron_seen facts[MEGATRON_FACTS];
     struct oc_error *error;

@@ -79,6 +79,7 @@ static void stray(struct reader *reader, const struct bash_word *word)
     struct megatron *m = reader->m;
     if (!word->unknown || word->cause == reader->said) return;
     reader->said = word->cause;
+    if (!m->hidden) m->hidden = word;
     char why[160];
     bash_cause(m->script, word->cause, m->name, why, sizeof why);
     oc_note_add(m->input, OC_NOTE_WARNING, OC_OPTIONS, "", m->file, line_of(m, word), "%s: flags in it are not seen",

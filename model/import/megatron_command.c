@@ -73,17 +73,17 @@ static int program_of(const struct words *words)
     return -1;
 }
 
-/* Where the first flag is written: the same for `echo $CMD` and `eval $CMD`. */
+/* Where the first flag of the trainer is written: the same for `echo $CMD` and `eval $LAUNCHER $CMD`. */
 static uint32_t first_flag(const struct words *words)
 {
-    for (int i = 0; i < words->n; i++)
+    for (int i = program_of(words) + 1; i < words->n; i++)
         if (is_megatron_flag(words->items[i])) return words->items[i]->offset;
     return UINT32_MAX;
 }
 
 struct choice {
     struct words words;
-    int flags, program, line, others;
+    int flags, rank, program, line, others;
     uint32_t first;
 };
 
@@ -105,10 +105,14 @@ static void choose(struct megatron *m, struct choice *best)
         int flags = count_flags(&words);
         bool is = is_command(&words, flags);
         if (is && best->flags && flags >= 5 && first_flag(&words) != best->first) best->others++;
-        if (is && flags > best->flags) {
+        /* Of two that are alike, the one that is not merely printed. */
+        int rank = 2 * flags +
+                   !(words.n && (!strcmp(words.items[0]->text, "echo") || !strcmp(words.items[0]->text, "printf")));
+        if (is && rank > best->rank) {
             free(best->words.items);
             best->words = words;
             best->flags = flags;
+            best->rank = rank;
             best->program = program_of(&words);
             best->first = first_flag(&words);
             bash_place(m->script, commands[i].offset, &best->line, NULL);

@@ -164,7 +164,7 @@ static const char *const silent_values =
     "--exp-avg-dtype --exp-avg-sq-dtype --mamba-* --hybrid-mlp-ratio --q-lora-rank --kv-lora-rank --qk-head-dim "
     "--qk-pos-emb-head-dim --v-head-dim --expert-model-parallel-size --expert-tensor-parallel-size --ddp-impl --DDP-impl "
     "--rerun-* --deepspeed-config --mmap-warmup --kill-switch-path --hidden-bias --offload-modules "
-    "--cuda-graph-scope --cuda-graph-warmup-steps "
+    "--cuda-graph-scope --cuda-graph-warmup-steps --patch-tokenizer-type --max-padding-length --dataset "
     /* launchers */
     "--node-rank --master-addr --master-port --rdzv-* --tee --log-dir --role --max-restarts --monitor-interval --start-method "
     "--redirects --hostfile --include --exclude --launcher --launcher-args --nodes --ntasks --ntasks-per-node --gres "

@@ -51,8 +51,22 @@ static int64_t count_of(struct megatron *m, enum megatron_fact fact, enum oc_opt
     return 0;
 }
 
+/* Neither --fp16 nor --bf16 is seen. That means fp32, unless they may be where this program cannot look. */
+static bool precision(struct megatron *m)
+{
+    if (gives(m, OC_OPT_precision) || !m->hidden) return true;
+    char why[160];
+    bash_cause(m->script, m->hidden->cause, m->name, why, sizeof why);
+    if (!megatron_set(m, OC_OPT_precision, "bf16", m->line)) return false;
+    m->input->c.origin[OC_OPT_precision].from = OC_FROM_ASSUMED;
+    oc_note_add(m->input, OC_NOTE_ASSUMED, OC_OPT_precision, "", m->file, m->line, "%s, and may hold --bf16 or --fp16",
+                why);
+    return true;
+}
+
 static bool apply_defaults(struct megatron *m)
 {
+    if (!precision(m)) return false;
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
         if (!gives(m, defaults[i].option) && !megatron_set(m, defaults[i].option, defaults[i].text, m->line))
             return false;

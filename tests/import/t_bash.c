@@ -102,6 +102,7 @@ static void unknown_words_say_why(void **state)
         {"A=$MICRO\nB=x${A}\nrun $B", "$MICRO is not set in a.sh"},
         {"run ${NODES}", "$NODES is not set in a.sh"},
         {"run $3", "$3 is an argument of a.sh"},
+        {"run ${12}", "$12 is an argument of a.sh"},
         {"run $@", "$@, the arguments of a.sh, are not known"},
         {"run $((NNODES * 8))", "NNODES is not set in a.sh"},
         {"run $((1 / 0))", "$((...)) in a.sh cannot be computed"},

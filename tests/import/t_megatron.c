@@ -339,6 +339,43 @@ static void vocabularies(void **state)
     }
 }
 
+/* Without --bf16 and --fp16 a run is in fp32, unless its flags are only partly seen. */
+static void precision_that_may_be_hidden(void **state)
+{
+    (void)state;
+    struct oc_input *input = import_flags("$PRECISION_ARGS");
+    assert_string_equal(help_value(input, OC_OPT_precision), "bf16");
+    assert_int_equal(input->c.origin[OC_OPT_precision].from, OC_FROM_ASSUMED);
+    assert_string_equal(help_note(input, OC_NOTE_ASSUMED, NULL, OC_OPT_precision)->text,
+                        "$PRECISION_ARGS is not set in run.sh, and may hold --bf16 or --fp16");
+    free(input);
+    input = import_flags("--fp16 $MORE");
+    help_is(input, OC_OPT_precision, "fp16", 1);
+    assert_null(help_note(input, OC_NOTE_ASSUMED, NULL, OC_OPT_precision));
+    free(input);
+}
+
+/* The same flags in `echo` and in the command proper are one training; two trainings are said. */
+static void more_than_one_training(void **state)
+{
+    (void)state;
+    const char *script =
+        "L='torchrun --nproc_per_node 8'\nC='pretrain_gpt.py --num-layers 2 --hidden-size 64 --seq-length 64 "
+        "--micro-batch-size 1 --vocab-size 100'\necho $C\n$L $C\n";
+    struct oc_input *input = help_import("run.sh", script);
+    assert_null(help_note(input, OC_NOTE_WARNING, NULL, OC_OPTIONS));
+    help_is(input, OC_OPT_framework, "megatron", 4);
+    free(input);
+    input = help_import("run.sh", "C='" BASE "'\necho $C\neval $C\necho $C\n");
+    assert_int_equal(input->n_notes, 0);
+    help_is(input, OC_OPT_framework, "megatron", 3);
+    free(input);
+    input = help_import("run.sh", BASE "--lr 1\n" BASE "--bf16 --swiglu\n");
+    assert_non_null(help_note(input, OC_NOTE_WARNING, NULL, OC_OPTIONS));
+    help_is(input, OC_OPT_precision, "bf16", 2);
+    free(input);
+}
+
 static void values_that_cannot_be(void **state)
 {
     (void)state;
@@ -397,12 +434,20 @@ static void examples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forum_prose),      cmocka_unit_test(defaults_of_the_command_line),
-        cmocka_unit_test(single_flags),     cmocka_unit_test(what_is_not_modelled),
-        cmocka_unit_test(warnings),         cmocka_unit_test(ways_to_start),
-        cmocka_unit_test(how_many_gpus),    cmocka_unit_test(the_environment),
-        cmocka_unit_test(vocabularies),     cmocka_unit_test(values_that_cannot_be),
-        cmocka_unit_test(parts_of_scripts), cmocka_unit_test(examples),
+        cmocka_unit_test(forum_prose),
+        cmocka_unit_test(defaults_of_the_command_line),
+        cmocka_unit_test(single_flags),
+        cmocka_unit_test(what_is_not_modelled),
+        cmocka_unit_test(warnings),
+        cmocka_unit_test(ways_to_start),
+        cmocka_unit_test(how_many_gpus),
+        cmocka_unit_test(the_environment),
+        cmocka_unit_test(vocabularies),
+        cmocka_unit_test(values_that_cannot_be),
+        cmocka_unit_test(precision_that_may_be_hidden),
+        cmocka_unit_test(more_than_one_training),
+        cmocka_unit_test(parts_of_scripts),
+        cmocka_unit_test(examples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
