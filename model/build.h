@@ -21,10 +21,11 @@ struct oc_param {
     uint8_t part, kind;        /* as in struct oc_entry */
     uint8_t forward, backward; /* sub-steps in which the op set uses it and makes its gradient */
     uint8_t cast;              /* enum oc_cast */
+    bool expert;               /* of a routed expert: its states are shared over the expert data-parallel ranks */
     bool tied_gradient;        /* its gradient is added to one that is there already: the embedding under a tied head */
 };
 
-enum { OC_MAX_PARAMS = 40 };
+enum { OC_MAX_PARAMS = 96 };
 
 struct oc_build {
     const struct oc_plan *plan;
@@ -61,8 +62,9 @@ struct oc_tick oc_first_backward(const struct oc_build *build);
 /* Entries of activations, activation gradients and logits, from the op set's tables (model/shapes/). */
 void oc_build_activations(struct oc_build *build);
 
-/* Parameters on this rank. */
+/* Parameters on this rank; of routed experts, or of everything else. */
 uint64_t oc_build_total(const struct oc_build *build);
+uint64_t oc_build_part(const struct oc_build *build, bool expert);
 
 /* The pipeline schedule of a stage cut to its fill and two more micro-batches (model/schedule.c). */
 void oc_schedule(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger);

@@ -107,6 +107,17 @@ static bool check_pipeline(const struct oc_plan *plan, struct oc_error *error)
     return true;
 }
 
+static bool check_experts(const struct oc_plan *plan, struct oc_error *error)
+{
+    const struct oc_config *c = &plan->c;
+    if (!c->model_experts) return true;
+    const int64_t ranks = c->parallel_etp * c->parallel_ep;
+    return oc_check_divides("parallel.ep", c->parallel_ep, "model.experts", c->model_experts, error) &&
+           oc_check_divides("parallel.etp", c->parallel_etp, "model.expert_ffn", c->model_expert_ffn, error) &&
+           oc_check_divides("parallel.etp x parallel.ep", ranks, "the ranks of a pipeline stage",
+                            c->parallel_world / c->parallel_pp, error);
+}
+
 static bool check_sequence(const struct oc_plan *plan, struct oc_error *error)
 {
     const struct oc_config *c = &plan->c;
@@ -132,5 +143,6 @@ bool oc_check_plan(struct oc_plan *plan, struct oc_warnings *warnings, struct oc
     if (plan->c.parallel_vpp > 1 && plan->accum % plan->c.parallel_pp)
         oc_warn(warnings, "interleaving wants the %lld micro-batches of a step to be a multiple of pp=%lld",
                 (long long)plan->accum, (long long)plan->c.parallel_pp);
-    return check_tensor_parallel(plan, error) && check_pipeline(plan, error) && check_sequence(plan, error);
+    return check_tensor_parallel(plan, error) && check_pipeline(plan, error) && check_sequence(plan, error) &&
+           check_experts(plan, error);
 }

@@ -21,6 +21,17 @@ static void add_run(struct oc_chunk *chunk, int kind, int64_t layers)
     if (layers > 0) chunk->runs[chunk->n_runs++] = (struct oc_run){.kind = (uint16_t)kind, .layers = (uint16_t)layers};
 }
 
+/* Layers with experts among `layers` layers from `first` on. Source: megatron --moe-layer-freq, DeepSeek
+ * first_k_dense_replace. */
+static int64_t moe_layers(const struct oc_plan *plan, int64_t first, int64_t layers)
+{
+    int64_t count = 0;
+    if (!plan->c.model_experts) return 0;
+    for (int64_t i = first; i < first + layers; i++)
+        count += i >= plan->c.model_dense_layers && i % plan->c.model_moe_every == 0;
+    return count;
+}
+
 static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t index, struct oc_chunk *chunk)
 {
     memset(chunk, 0, sizeof *chunk);
@@ -28,14 +39,18 @@ static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t in
     chunk->head = oc_plan_has_head(plan, stage, index);
     if (!plan->has_shape) return;
     const int64_t layers = oc_plan_layers(plan, stage, index);
-    int64_t checkpointed = 0;
-    if (plan->c.recompute == OC_RECOMPUTE_FULL)
-        checkpointed = plan->c.recompute_method == OC_METHOD_BLOCK && plan->c.recompute_layers < layers
-                           ? plan->c.recompute_layers
-                           : layers;
     chunk->first_layer = oc_plan_first_layer(plan, stage, index);
-    add_run(chunk, OC_KIND_CHECKPOINTED, checkpointed);
-    add_run(chunk, OC_KIND_KEPT, layers - checkpointed);
+    const int64_t experts = moe_layers(plan, chunk->first_layer, layers);
+    const bool full = plan->c.recompute == OC_RECOMPUTE_FULL, block = plan->c.recompute_method == OC_METHOD_BLOCK;
+    int64_t checkpointed = !full ? 0 : block && plan->c.recompute_layers < layers ? plan->c.recompute_layers : layers;
+    /* Dense layers come first where both exist. */
+    const int64_t counts[2] = {layers - experts, experts};
+    for (int moe = 0; moe < 2; moe++) {
+        const int64_t own = checkpointed < counts[moe] ? checkpointed : counts[moe];
+        add_run(chunk, moe * OC_KIND_MOE | OC_KIND_CHECKPOINTED, own);
+        add_run(chunk, moe * OC_KIND_MOE, counts[moe] - own);
+        checkpointed -= own;
+    }
 }
 
 static void describe(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger)
@@ -46,7 +61,8 @@ static void describe(const struct oc_plan *plan, int64_t stage, struct oc_ledger
     ledger->n_chunks = (int)plan->c.parallel_vpp;
     for (int i = 0; i < OC_MAX_KINDS; i++) ledger->group[i] = 1;
     const bool groups = plan->c.recompute == OC_RECOMPUTE_FULL && plan->c.recompute_method == OC_METHOD_UNIFORM;
-    if (groups && plan->c.recompute_layers > 1) ledger->group[OC_KIND_CHECKPOINTED] = (int)plan->c.recompute_layers;
+    for (int kind = OC_KIND_CHECKPOINTED; groups && kind < OC_MAX_KINDS; kind += OC_KIND_MOE)
+        ledger->group[kind] = (int)(plan->c.recompute_layers > 1 ? plan->c.recompute_layers : 1);
     for (int i = 0; i < ledger->n_chunks; i++) describe_chunk(plan, stage, i, &ledger->chunks[i]);
     oc_schedule(plan, stage, ledger);
 }

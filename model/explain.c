@@ -198,7 +198,8 @@ static void explain_against_fp32(const struct oc_answer *answer, const struct oc
     struct oc_rank other;
     explain_copies(plan, reason);
     if (!peak_of(&config, rank->stage, &full, &other)) return;
-    const double here = (double)rank->peak.allocated / GIB, there = (double)other.peak.allocated / GIB, delta = here - there;
+    const double here = (double)rank->peak.allocated / GIB, there = (double)other.peak.allocated / GIB,
+                 delta = here - there;
     const char *name = oc_dtype_name(plan->dt.compute);
     if (delta < 0.005) {
         say(reason, "The same run in fp32 would peak at %.2f GiB, %s.", there, delta < -0.005 ? "more" : "the same");
@@ -210,9 +211,11 @@ static void explain_against_fp32(const struct oc_answer *answer, const struct oc
     }
     const double saved = activations_in_backward(&other) - activations_in_backward(rank);
     say(reason,
-        "The same run in fp32 would peak at %.2f GiB, %.2f less: %s%s saves %.2f GiB of activations in backward, too little to "
+        "The same run in fp32 would peak at %.2f GiB, %.2f less: %s%s saves %.2f GiB of activations in backward, too "
+        "little to "
         "win that back.",
-        there, delta, plan->c.recompute == OC_RECOMPUTE_FULL ? "full recompute leaves so few that " : "", name, saved > 0 ? saved : 0);
+        there, delta, plan->c.recompute == OC_RECOMPUTE_FULL ? "full recompute leaves so few that " : "", name,
+        saved > 0 ? saved : 0);
     const int64_t from = crossing(plan, rank->stage, 64);
     if (from)
         say(reason, "From micro-batch %lld on %s peaks lower than fp32.", (long long)from, name);

@@ -98,6 +98,8 @@ static void derive_shape(struct oc_plan *plan)
     if (!c->model_head_dim) c->model_head_dim = c->model_hidden / c->model_heads;
     if (!c->model_ffn) c->model_ffn = default_ffn(plan);
     if (!c->model_max_positions) c->model_max_positions = c->batch_seq;
+    if (!c->model_expert_ffn) c->model_expert_ffn = c->model_ffn;
+    if (!c->parallel_etp) c->parallel_etp = c->parallel_tp;
     if (!c->model_vocab_multiple) c->model_vocab_multiple = 1;
     const int64_t multiple = c->model_vocab_multiple * (c->framework == OC_FW_MEGATRON ? c->parallel_tp : 1);
     plan->vocab = up(c->model_vocab, multiple); /* Megatron: training/vocab_utils.py */
@@ -117,7 +119,9 @@ static bool derive_ranks(struct oc_plan *plan, struct oc_warnings *warnings, str
     if (!oc_check_ranks(c, model_ranks, error)) return false;
     plan->dp = c->parallel_world / model_ranks;
     const int64_t group = c->framework == OC_FW_MEGATRON ? plan->dp * c->parallel_cp : plan->dp;
-    plan->shard = c->parallel_zero ? group : 1;
+    plan->shard = plan->expert_shard = c->parallel_zero ? group : 1;
+    if (c->model_experts && c->parallel_zero)
+        plan->expert_shard = c->parallel_world / (c->parallel_etp * c->parallel_ep * c->parallel_pp);
     if (c->parallel_zero && c->parallel_shard_group) {
         if (!oc_check_divides("parallel.shard_group", c->parallel_shard_group, "data-parallel ranks", group, error))
             return false;
@@ -163,6 +167,7 @@ bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_
     if (warnings) warnings->n = 0;
     plan->c = *config;
     const struct oc_framework_rules *framework = oc_framework((enum oc_framework)plan->c.framework);
+    if (!framework) return oc_fail(error, OC_E_VALUE, "this framework is not modelled yet");
     if (!choose_model(plan, error)) return false;
     framework->defaults(&plan->c);
     if (!oc_given(&plan->c, OC_OPT_gpu)) put_name(&plan->c, OC_OPT_gpu, default_gpu);

@@ -84,10 +84,16 @@ static void add_accumulated(struct oc_build *build, struct oc_entry entry, const
 
 /* A copy that is shared over ranks: this rank's part of all parameters together, and of the padding. */
 static void add_share(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
-                      uint64_t total, uint64_t padded)
+                      bool expert)
 {
-    const uint64_t shard = (uint64_t)build->plan->shard;
-    const struct oc_param all = {.name = "all parameters, this rank's share", .elements = total / shard, .count = 1};
+    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
+    const uint64_t shard = (uint64_t)(expert ? build->plan->expert_shard : build->plan->shard);
+    const uint64_t total = oc_build_part(build, expert),
+                   padded = framework->padded ? framework->padded(build, expert) : total;
+    const struct oc_param all = {.name =
+                                     expert ? "all experts, this rank's share" : "all parameters, this rank's share",
+                                 .elements = total / shard,
+                                 .count = 1};
     struct oc_entry entry = entry_of(rule, state, &all);
     oc_build_add(build, &entry);
     struct oc_entry padding = entry;
@@ -99,9 +105,12 @@ static void add_share(struct oc_build *build, const struct oc_state_rule *rule, 
 }
 
 /* One buffer that all tensors of a copy are views of: its padding, and what the allocator adds. */
-static void close_pool(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
-                       uint64_t total, uint64_t padded)
+static void close_pool(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state)
 {
+    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
+    const uint64_t total = oc_build_total(build);
+    const uint64_t padded =
+        framework->padded ? oc_add(framework->padded(build, false), framework->padded(build, true)) : total;
     const struct oc_param rest = {.name = "padding", .elements = padded - total, .count = 1};
     struct oc_entry entry = entry_of(rule, state, &rest);
     entry.class = OC_BUFFERS;
@@ -122,11 +131,9 @@ static void close_pool(struct oc_build *build, const struct oc_state_rule *rule,
 
 static void add_state(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state)
 {
-    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
-    const uint64_t total = oc_build_total(build);
-    const uint64_t padded = framework->padded ? framework->padded(build) : total;
-    if (state->sharded && build->plan->shard > 1) {
-        add_share(build, rule, state, total, padded);
+    if (state->sharded && (build->plan->shard > 1 || build->plan->expert_shard > 1)) {
+        add_share(build, rule, state, false);
+        add_share(build, rule, state, true);
         return;
     }
     const struct oc_param *embedding = NULL;
@@ -146,7 +153,7 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
         const struct oc_param head = {.backward = ops->use[OC_USE_HEAD].backward};
         add_tied_gradient(build, rule, state, embedding, &head);
     }
-    if (state->pooled) close_pool(build, rule, state, total, state->timing == OC_BY_TICKS ? padded : total);
+    if (state->pooled) close_pool(build, rule, state);
 }
 
 void oc_build_states(struct oc_build *build)

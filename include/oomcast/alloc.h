@@ -46,9 +46,9 @@ void oc_alloc_reset(struct oc_alloc *alloc);
 /* Resets, and chooses between fixed and expandable segments from here on. Real segments stay fixed. */
 void oc_alloc_set_expandable(struct oc_alloc *alloc, bool expandable);
 
-/* Room for at least `n` numbers beside the blocks, for what a caller must remember of them (which handle belongs to what), so
- * that a replay needs no memory of its own. Owned by the allocator; grows as asked, keeping what is in it, over
- * oc_alloc_reset() too; new numbers are 0. NULL when out of host memory. */
+/* Room for at least `n` numbers beside the blocks, for what a caller must remember of them (which handle belongs to
+ * what), so that a replay needs no memory of its own. Owned by the allocator; grows as asked, keeping what is in it,
+ * over oc_alloc_reset() too; new numbers are 0. NULL when out of host memory. */
 uint32_t *oc_alloc_notes(struct oc_alloc *alloc, size_t n);
 
 /* A block for `bytes` bytes (0 is rounded up like any other). Returns its address, never 0, or 0 when neither the cache

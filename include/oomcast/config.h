@@ -18,8 +18,18 @@ enum { OC_NAME_MAX = 64 }; /* longest string option, with its NUL */
 enum oc_type { OC_T_INT, OC_T_BOOL, OC_T_ENUM, OC_T_SET, OC_T_FLOAT, OC_T_STRING };
 
 /* Values of the enum options. The order is the order in which the panel cycles through them. */
-enum oc_framework { OC_FW_ARTICLE, OC_FW_ZERO_PAPER, OC_FW_PYTORCH, OC_FW_MEGATRON, OC_FRAMEWORKS };
-enum oc_kind { OC_KIND_DECODER };
+enum oc_framework {
+    OC_FW_ARTICLE,
+    OC_FW_ZERO_PAPER,
+    OC_FW_PYTORCH,
+    OC_FW_FSDP1,
+    OC_FW_FSDP2,
+    OC_FW_DEEPSPEED,
+    OC_FW_MEGATRON,
+    OC_FRAMEWORKS
+};
+enum oc_kind { OC_KIND_DECODER, OC_KIND_ENCODER };
+enum oc_head { OC_HEAD_LM, OC_HEAD_CLASSIFICATION, OC_HEAD_NONE };
 enum oc_positions { OC_POS_LEARNED, OC_POS_ROPE, OC_POS_ALIBI, OC_POS_NONE };
 enum oc_norm { OC_NORM_LAYERNORM, OC_NORM_RMSNORM };
 enum oc_activation { OC_ACT_GELU, OC_ACT_RELU, OC_ACT_SQUARED_RELU, OC_ACT_SWIGLU, OC_ACT_GEGLU };
@@ -30,18 +40,63 @@ enum oc_precision {
     OC_PREC_FP16, /* 16-bit weights under the framework's own master rule */
     OC_PREC_BF16,
     OC_PREC_PURE_FP16, /* 16-bit weights and no master copy */
-    OC_PREC_PURE_BF16
+    OC_PREC_PURE_BF16,
+    OC_PREC_FP8 /* linear layers compute in fp8; weights and states as in bf16 */
 };
+enum oc_fp8_recipe { OC_FP8_DELAYED, OC_FP8_TENSORWISE, OC_FP8_ROWWISE, OC_FP8_BLOCKWISE, OC_FP8_MXFP8 };
 enum oc_cp_comm { OC_CP_P2P, OC_CP_A2A, OC_CP_A2A_P2P, OC_CP_ALLGATHER };
 enum oc_recompute { OC_RECOMPUTE_NONE, OC_RECOMPUTE_SELECTIVE, OC_RECOMPUTE_FULL };
 enum oc_recompute_method { OC_METHOD_UNIFORM, OC_METHOD_BLOCK };
-enum oc_recompute_module { OC_MODULE_CORE_ATTN = 1, OC_MODULE_MLP = 2, OC_MODULE_LAYERNORM = 4 };
-enum oc_optimizer { OC_OPTIM_SGD, OC_OPTIM_ADAM, OC_OPTIM_ADAMW };
+enum oc_recompute_module {
+    OC_MODULE_CORE_ATTN = 1,
+    OC_MODULE_MLP = 2,
+    OC_MODULE_LAYERNORM = 4,
+    OC_MODULE_MOE = 8,
+    OC_MODULE_MOE_ACT = 16,
+    OC_MODULE_MLA_UP_PROJ = 32,
+    OC_MODULE_SHARED_EXPERTS = 64,
+    OC_MODULE_TORCHTITAN_OP = 128
+};
+enum oc_optimizer {
+    OC_OPTIM_SGD,
+    OC_OPTIM_ADAM,
+    OC_OPTIM_ADAMW,
+    OC_OPTIM_ADAM8BIT,
+    OC_OPTIM_PAGED_ADAMW8BIT,
+    OC_OPTIM_ADAFACTOR,
+    OC_OPTIM_LION,
+    OC_OPTIM_MUON
+};
 enum oc_optimizer_impl { OC_IMPL_FUSED, OC_IMPL_FOREACH, OC_IMPL_LOOP };
-enum oc_opset { OC_OPSET_TE, OC_OPSET_LOCAL, OC_OPSET_HF };
+enum oc_opset { OC_OPSET_TE, OC_OPSET_LOCAL, OC_OPSET_HF, OC_OPSET_TORCHTITAN, OC_OPSET_TORCHTUNE, OC_OPSET_LITGPT };
 enum oc_attention { OC_ATTN_EAGER, OC_ATTN_UNFUSED, OC_ATTN_FLASH };
-enum oc_loss { OC_LOSS_EAGER, OC_LOSS_FUSED, OC_LOSS_TE_FUSED };
+enum oc_loss { OC_LOSS_EAGER, OC_LOSS_FUSED, OC_LOSS_TE_FUSED, OC_LOSS_FUSED_LINEAR, OC_LOSS_CHUNKED };
 enum oc_norm_kernel { OC_NORMK_EAGER, OC_NORMK_FUSED };
+enum oc_dispatcher { OC_DISPATCH_ALLGATHER, OC_DISPATCH_ALLTOALL, OC_DISPATCH_FLEX };
+enum oc_loss_fusion { OC_FUSION_NATIVE, OC_FUSION_TE };
+enum oc_lora_target {
+    OC_LORA_Q = 1,
+    OC_LORA_K = 2,
+    OC_LORA_V = 4,
+    OC_LORA_O = 8,
+    OC_LORA_GATE = 16,
+    OC_LORA_UP = 32,
+    OC_LORA_DOWN = 64,
+    OC_LORA_HEAD = 128,
+    OC_LORA_QKV = 256
+};
+enum oc_lora_base {
+    OC_BASE_SAME,
+    OC_BASE_FP32,
+    OC_BASE_BF16,
+    OC_BASE_FP16,
+    OC_BASE_NF4,
+    OC_BASE_NF4_DQ,
+    OC_BASE_INT4_GPTQ,
+    OC_BASE_INT8_GPTQ
+};
+enum oc_offload { OC_OFFLOAD_NONE, OC_OFFLOAD_CPU };
+enum oc_fsdp_wrap { OC_WRAP_LAYER, OC_WRAP_NONE };
 enum oc_backend { OC_BACKEND_AUTO, OC_BACKEND_FLASH, OC_BACKEND_FUSED, OC_BACKEND_UNFUSED, OC_BACKEND_LOCAL };
 
 struct oc_config {

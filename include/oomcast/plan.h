@@ -39,6 +39,7 @@ struct oc_plan {
     /* Ranks */
     int64_t dp;    /* data-parallel ranks: world / (tp pp cp) */
     int64_t shard; /* ranks that share states: 1 when zero = 0 */
+    int64_t expert_shard; /* ranks that share the states of routed experts: world / (etp ep pp) of them hold the same */
     int64_t accum; /* micro-batches per step and data-parallel rank */
 
     /* Device */

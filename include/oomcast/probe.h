@@ -52,15 +52,16 @@ bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *opt
 
 /* Cuts a plan to what runs in about `seconds` on one core and `bytes` of memory: layers first (to no fewer than 2),
  * then micro-batch, then vocabulary or sequence, whichever is larger, then widths. Parallelism is taken out (one rank's
- * slice is not what it measures), and a plan that the probe does not cover becomes the nearest one that it does. Says in
- * `what` (may be NULL) what was changed, "" if nothing; the hash is recomputed. */
+ * slice is not what it measures), and a plan that the probe does not cover becomes the nearest one that it does. Says
+ * in `what` (may be NULL) what was changed, "" if nothing; the hash is recomputed. */
 void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double seconds, char *what, int size);
 
 /* The child that runs a probe for a parent which must not block, crash or touch CUDA. */
 struct oc_child; /* opaque */
 
-/* Starts `executable probe --json ARGS... --ppid PID` (argv is NULL-terminated and begins with "probe"; the last two are
- * added). Call it from the thread that lives longest: Linux ends the child with it. Returns NULL with `error` filled. */
+/* Starts `executable probe --json ARGS... --ppid PID` (argv is NULL-terminated and begins with "probe"; the last two
+ * are added). Call it from the thread that lives longest: Linux ends the child with it. Returns NULL with `error`
+ * filled. */
 struct oc_child *oc_child_start(const char *executable, char *const argv[], struct oc_error *error);
 int oc_child_fd(const struct oc_child *child); /* to poll() on; -1 when the child has ended */
 /* Reads what is there without blocking. True when the child has ended and oc_child_line() holds its last words. */

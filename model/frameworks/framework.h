@@ -45,8 +45,9 @@ struct oc_framework_rules {
     const struct oc_state_rule *states; /* ends with a NULL name */
     /* Buffers, scratch, workspaces: entries that are no copy of a parameter. May be NULL. */
     void (*buffers)(struct oc_build *build);
-    /* Elements of the buffers that hold `elements` parameters, padding included. NULL: no padding. */
-    uint64_t (*padded)(const struct oc_build *build);
+    /* Elements of the buffers that hold this rank's parameters (of routed experts, or of everything else), padding
+     * included. NULL: no padding. */
+    uint64_t (*padded)(const struct oc_build *build, bool expert);
     bool counts_activations; /* false: an accounting that leaves them out */
 };
 

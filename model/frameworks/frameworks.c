@@ -61,7 +61,8 @@ void oc_override_dtypes(struct oc_plan *plan)
         {OC_OPT_precision_moment2, &plan->dt.moment2}, {OC_OPT_precision_residual, &plan->dt.residual},
     };
     for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++) {
-        /* A type given for a state that does not exist (moment 2 of SGD) creates nothing, and "none" removes only a master copy. */
+        /* A type given for a state that does not exist (moment 2 of SGD) creates nothing, and "none" removes only a
+         * master copy. */
         const bool master = overrides[i].option == OC_OPT_precision_master;
         const enum oc_dtype given = (enum oc_dtype)oc_option_get(&plan->c, overrides[i].option);
         if (oc_given(&plan->c, overrides[i].option) && (master || (*overrides[i].dtype != OC_NONE && given != OC_NONE)))

@@ -45,11 +45,12 @@ static uint64_t lcm(uint64_t a, uint64_t b)
 }
 
 /* The layer parameters of `layers` equal layers, last first. */
-static void place_layers(struct layout *layout, const struct oc_build *build, int64_t layers, int kind)
+static void place_layers(struct layout *layout, const struct oc_build *build, int64_t layers, int kind, bool expert)
 {
     for (int64_t n = 0; n < layers; n++)
         for (int i = build->n_params - 1; i >= 0; i--)
-            if (build->params[i].part == OC_PART_LAYER && build->params[i].kind == kind)
+            if (build->params[i].part == OC_PART_LAYER && build->params[i].kind == kind &&
+                build->params[i].expert == expert)
                 place(layout, build->params[i].elements, false);
 }
 
@@ -64,21 +65,22 @@ static void place_part(struct layout *layout, const struct oc_build *build, uint
     }
 }
 
-uint64_t oc_megatron_padded(const struct oc_build *build)
+uint64_t oc_megatron_padded(const struct oc_build *build, bool expert)
 {
     const struct oc_plan *plan = build->plan;
-    if (plan->c.parallel_zero < 1) return oc_build_total(build);
+    if (plan->c.parallel_zero < 1) return oc_build_part(build, expert);
     uint64_t total = 0;
     for (int c = 0; c < build->ledger->n_chunks; c++) {
         const struct oc_chunk *chunk = &build->ledger->chunks[c];
         const uint64_t ranks = (uint64_t)(plan->dp * plan->c.parallel_cp), floor = ranks * 1000000;
         const bool buckets = plan->c.parallel_overlap_grad_reduce && build->stage == 0 && c == 0;
-        struct layout layout = {.divisor = lcm((uint64_t)plan->shard, 128),
+        struct layout layout = {.divisor = lcm((uint64_t)(expert ? plan->expert_shard : plan->shard),
+                                               plan->c.megatron_pad_buckets ? 65536 : 128),
                                 .bucket_size = buckets ? (floor > 40000000 ? floor : 40000000) : 0};
-        if (chunk->head) place_part(&layout, build, OC_PART_HEAD);
+        if (chunk->head && !expert) place_part(&layout, build, OC_PART_HEAD);
         for (int r = chunk->n_runs - 1; r >= 0; r--)
-            place_layers(&layout, build, chunk->runs[r].layers, chunk->runs[r].kind);
-        if (chunk->embedding) place_part(&layout, build, OC_PART_EMBED);
+            place_layers(&layout, build, chunk->runs[r].layers, chunk->runs[r].kind, expert);
+        if (chunk->embedding && !expert) place_part(&layout, build, OC_PART_EMBED);
         if (layout.open) close_bucket(&layout);
         total = oc_add(total, layout.start);
     }

@@ -6,6 +6,6 @@
 
 /* Elements of the parameter (and gradient) buffer, alignment and padding included; the number of parameters when
  * optimizer states are not distributed. */
-uint64_t oc_megatron_padded(const struct oc_build *build);
+uint64_t oc_megatron_padded(const struct oc_build *build, bool expert);
 
 #endif

@@ -66,7 +66,7 @@ static void add_row(struct oc_build *build, const struct oc_tensor *row, uint64_
                     const char *source)
 {
     if ((row->need & facts) != row->need || (row->without & facts)) return;
-    if (row->mode == OC_ONLY_RECOMPUTE && kind != OC_KIND_CHECKPOINTED) return;
+    if (row->mode == OC_ONLY_RECOMPUTE && !(kind & OC_KIND_CHECKPOINTED)) return;
     const struct oc_plan *plan = build->plan;
     const bool kept = is_kept(row, facts);
     const enum oc_dtype dtype = dtype_of(plan, facts, row->role);
@@ -89,7 +89,7 @@ static void add_row(struct oc_build *build, const struct oc_tensor *row, uint64_
     }
     const bool layer_forward = row->birth.part == OC_PART_LAYER && row->birth.phase == OC_PH_FORWARD;
     const bool forgotten = plan->c.recompute == OC_RECOMPUTE_SELECTIVE && (row->module & plan->c.recompute_modules);
-    if (layer_forward && kind == OC_KIND_CHECKPOINTED)
+    if (layer_forward && (kind & OC_KIND_CHECKPOINTED))
         add_checkpointed(build, row, entry, kept);
     else if (layer_forward && forgotten && kept)
         add_recomputed_module(build, row, entry);
@@ -106,20 +106,30 @@ static uint32_t layers_of_kind(const struct oc_ledger *ledger, int kind)
     return (uint32_t)layers;
 }
 
+/* What holds for the layers of one kind. */
+static uint64_t facts_of_kind(uint64_t facts, int kind)
+{
+    if (kind & OC_KIND_CHECKPOINTED) facts |= OC_F_FULL;
+    if (kind & OC_KIND_MOE) facts |= OC_F_MOE;
+    return facts;
+}
+
 void oc_build_activations(struct oc_build *build)
 {
     const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
     const uint64_t facts = oc_facts(build->plan);
-    uint32_t layers[2];
-    for (int kind = 0; kind < 2; kind++) layers[kind] = layers_of_kind(build->ledger, kind);
-    const uint64_t whole = facts | (layers[OC_KIND_CHECKPOINTED] ? OC_F_FULL : 0);
+    uint32_t layers[OC_MAX_KINDS];
+    uint64_t whole = facts;
+    for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
+        layers[kind] = layers_of_kind(build->ledger, kind);
+        if (layers[kind] && (kind & OC_KIND_CHECKPOINTED)) whole |= OC_F_FULL;
+    }
     for (const struct oc_tensor *row = ops->rows; row->name; row++) {
         if (row->birth.part != OC_PART_LAYER) {
             add_row(build, row, whole, OC_KIND_KEPT, 1, ops->source);
             continue;
         }
-        if (layers[OC_KIND_KEPT]) add_row(build, row, facts, OC_KIND_KEPT, layers[OC_KIND_KEPT], ops->source);
-        if (layers[OC_KIND_CHECKPOINTED])
-            add_row(build, row, facts | OC_F_FULL, OC_KIND_CHECKPOINTED, layers[OC_KIND_CHECKPOINTED], ops->source);
+        for (int kind = 0; kind < OC_MAX_KINDS; kind++)
+            if (layers[kind]) add_row(build, row, facts_of_kind(facts, kind), kind, layers[kind], ops->source);
     }
 }

@@ -44,7 +44,7 @@ void oc_build_casts(struct oc_build *build)
         const struct oc_param *param = &build->params[i];
         if (param->cast == OC_CAST_NONE) continue;
         output |= param->part == OC_PART_HEAD;
-        add_cast(build, param, param->part == OC_PART_LAYER && param->kind == OC_KIND_CHECKPOINTED);
+        add_cast(build, param, param->part == OC_PART_LAYER && (param->kind & OC_KIND_CHECKPOINTED));
     }
     if (output) return;
     /* A tied head casts the embedding's weight, which the look-up itself does not. */

@@ -3,7 +3,7 @@
 const struct oc_opset_rules *oc_opset(enum oc_opset opset)
 {
     /* Megatron's local modules differ from TransformerEngine's in kernels and workspaces, not in what they keep. */
-    return opset == OC_OPSET_HF ? &oc_hf_rules : &oc_te_rules;
+    return opset == OC_OPSET_TE || opset == OC_OPSET_LOCAL ? &oc_te_rules : &oc_hf_rules;
 }
 
 uint64_t oc_facts(const struct oc_plan *plan)
@@ -40,6 +40,24 @@ uint64_t oc_facts(const struct oc_plan *plan)
         {c->parallel_tp > 1, OC_F_TP},
         {c->model_norms_per_layer >= 2, OC_F_TWO_NORMS},
         {c->parallel_pp > 1, OC_F_PP},
+        {c->model_kv_lora_rank > 0, OC_F_MLA},
+        {c->model_q_lora_rank > 0, OC_F_Q_LORA},
+        {c->model_shared_expert_ffn > 0, OC_F_SHARED},
+        {c->parallel_cp > 1, OC_F_CP},
+        {c->parallel_cp > 1 && c->parallel_cp_comm == OC_CP_A2A, OC_F_CP_A2A},
+        {c->precision == OC_PREC_FP8, OC_F_FP8},
+        {c->moe_dispatcher == OC_DISPATCH_ALLGATHER, OC_F_ALLGATHER},
+        {c->model_capacity_factor > 0, OC_F_CAPACITY},
+        {c->lora_rank > 0, OC_F_LORA},
+        {c->lora_rank > 0 && c->lora_dropout > 0, OC_F_LORA_DROP},
+        {c->lora_rank > 0 && c->lora_base >= OC_BASE_NF4, OC_F_QUANT},
+        {c->lora_rank > 0 && !c->lora_train_embeddings, OC_F_EMB_FROZEN},
+        {c->model_parallel_residual != 0, OC_F_PARALLEL},
+        {c->kernels_loss == OC_LOSS_FUSED_LINEAR, OC_F_LINEAR_LOSS},
+        {c->kernels_loss == OC_LOSS_CHUNKED, OC_F_CHUNKED_LOSS},
+        {c->model_head == OC_HEAD_NONE, OC_F_NO_HEAD},
+        {c->model_head == OC_HEAD_CLASSIFICATION, OC_F_CLASSIFY},
+        {c->kernels_compile != 0, OC_F_COMPILED},
     };
     uint64_t have = 0;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)

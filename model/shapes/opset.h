@@ -94,6 +94,9 @@ struct oc_tensor {
 
 /* Rows of parameters refer to these; an op set says in which sub-steps it uses each. */
 enum oc_use {
+    OC_USE_EXPERT_UP,
+    OC_USE_EXPERT_DOWN,
+    OC_USE_ROUTER,
     OC_USE_EMBED,
     OC_USE_NORM1,
     OC_USE_Q,
@@ -115,8 +118,8 @@ struct oc_opset_rules {
     struct {
         uint8_t forward, backward;
     } use[OC_USES];
-    uint8_t module_backward[8]; /* [enum oc_recompute_module]: backward sub-step at which it is computed again */
-    bool fused_matrices;        /* q, k, v in one matrix, and gate, up in one */
+    uint8_t module_backward[256]; /* [enum oc_recompute_module]: backward sub-step at which it is computed again */
+    bool fused_matrices;          /* q, k, v in one matrix, and gate, up in one */
 };
 
 extern const struct oc_opset_rules oc_hf_rules, oc_te_rules;
@@ -126,8 +129,8 @@ const struct oc_opset_rules *oc_opset(enum oc_opset opset);
 /* The facts of a plan, except OC_F_FULL, which depends on the kind of layer. */
 uint64_t oc_facts(const struct oc_plan *plan);
 
-/* Kinds of layers: 0 is kept whole (or recomputed in part), 1 is checkpointed. */
-enum { OC_KIND_KEPT, OC_KIND_CHECKPOINTED };
+/* Kinds of layers, as bits: recomputed as a whole, and with experts. */
+enum { OC_KIND_KEPT = 0, OC_KIND_CHECKPOINTED = 1, OC_KIND_MOE = 2 };
 
 #define OC_FWD(part_, sub_)                                                                                            \
     {                                                                                                                  \

@@ -1,14 +1,16 @@
 /* What Megatron-LM core over TransformerEngine allocates in one step, tensor by tensor.
  *
  * Sub-steps of a layer. Forward: norm1 1, qkv 2, rope 3, attention 4, output projection 5, residual 6, norm2 7, fc1 8,
- * activation 9, fc2 10, residual 11, return 12. Backward: fc2 0-1, activation 2, fc1 3-4, norm2 5, output projection 6-7, attention
- * 8-9, rope 10, qkv 11-12, norm1 13, end 15.
- * Of the head. Forward: norm 1, product 2; loss 0-2. Backward: loss 0, product 1-2, norm 3.
+ * activation 9, fc2 10, residual 11, return 12. Backward: fc2 0-1, activation 2, fc1 3-4, norm2 5, output projection
+ * 6-7, attention 8-9, rope 10, qkv 11-12, norm1 13, end 15. Of the head. Forward: norm 1, product 2; loss 0-2.
+ * Backward: loss 0, product 1-2, norm 3.
  *
- * What is kept is measured (shared/reference/memory-megatron.md 4.2, 4.3, 8: peaks to 0.007 %). Of the temporaries, those that can
- * matter at a peak are here: gathered inputs under sequence parallelism, gradients of the MLP, of the scores and of the logits. */
+ * What is kept is measured (shared/reference/memory-megatron.md 4.2, 4.3, 8: peaks to 0.007 %). Of the temporaries,
+ * those that can matter at a peak are here: gathered inputs under sequence parallelism, gradients of the MLP, of the
+ * scores and of the logits. */
 #include "model/shapes/opset.h"
 
+/* clang-format off: a table, one row a tensor */
 #define T  OC_D_TOKENS
 #define TS OC_D_TOKENS_SP
 #define H  OC_D_HIDDEN
@@ -30,25 +32,43 @@
 #define END_LAYER 0
 #define END_HEAD  OC_END_HERE
 
-#define LOST(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                                \
-    {.name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                            \
-     .birth = OC_FWD(part, birth_), .death = OC_FWD(part, death_), .forgotten = death_, .keep = OC_F_NEVER, .why = why_,    \
-     .dims = {__VA_ARGS__}}
-#define KEPT(part, name_, need_, without_, role_, birth_, forgotten_, release_, why_, ...)                                  \
-    {.name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                            \
-     .birth = OC_FWD(part, birth_), .forgotten = forgotten_, .release = OC_BWD(part, release_), .why = why_,                \
-     .dims = {__VA_ARGS__}}
+#define LOST(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
+        .birth = OC_FWD(part, birth_), .death = OC_FWD(part, death_), .forgotten = death_, .keep = OC_F_NEVER,         \
+        .why = why_, .dims = {                                                                                         \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define KEPT(part, name_, need_, without_, role_, birth_, forgotten_, release_, why_, ...)                             \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
+        .birth = OC_FWD(part, birth_), .forgotten = forgotten_, .release = OC_BWD(part, release_), .why = why_,        \
+        .dims = {                                                                                                      \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 /* Kept, unless selective recompute of `module_` computes it again. */
-#define MODULE(module_, name_, need_, without_, role_, birth_, forgotten_, release_, why_, ...)                             \
-    {.name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .module = OC_MODULE_##module_,                \
-     .birth = OC_FWD(LAYER, birth_), .forgotten = forgotten_, .release = OC_BWD(LAYER, release_), .why = why_,              \
-     .dims = {__VA_ARGS__}}
-#define BACK(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                                \
-    {.name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                            \
-     .birth = OC_BWD(part, birth_), .death = OC_BWD(part, death_), .keep = OC_F_NEVER, .why = why_, .dims = {__VA_ARGS__}}
-#define BATCH(name_, role_, why_, ...)                                                                                      \
-    {.name = name_, .dims = {__VA_ARGS__}, .role = OC_R_##role_, .buffer = true, .birth = OC_FWD(EMBED, 0),                 \
-     .release = OC_BWD(EMBED, 1), .why = why_}
+#define MODULE(module_, name_, need_, without_, role_, birth_, forgotten_, release_, why_, ...)                        \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .module = OC_MODULE_##module_,        \
+        .birth = OC_FWD(LAYER, birth_), .forgotten = forgotten_, .release = OC_BWD(LAYER, release_), .why = why_,      \
+        .dims = {                                                                                                      \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define BACK(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
+        .birth = OC_BWD(part, birth_), .death = OC_BWD(part, death_), .keep = OC_F_NEVER, .why = why_, .dims = {       \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define BATCH(name_, role_, why_, ...)                                                                                 \
+    {                                                                                                                  \
+        .name = name_, .dims = {__VA_ARGS__}, .role = OC_R_##role_, .buffer = true, .birth = OC_FWD(EMBED, 0),         \
+        .release = OC_BWD(EMBED, 1), .why = why_                                                                       \
+    }
 
 #define GATHER_WHY "sequence parallelism: gathered over tp for the product"
 #define STATS_WHY  "kept in fp32, one a row"
@@ -61,77 +81,166 @@ static const struct oc_tensor rows[] = {
     BATCH("batch.position_ids", INT64, "positions of the micro-batch", T),
     BATCH("batch.attention_mask", BOOL, "the dataloader makes a mask of seq x seq", OC_D_MASK),
     KEPT(EMBED, "embedding.dropout_mask", OC_F_DROPOUT, 0, BOOL, 0, 0, 1, "one byte an element", TS, H),
-    {.name = "pipeline.input", .dims = {TS, H}, .role = OC_R_STREAM, .end = OC_END_ELSEWHERE, .birth = OC_FWD(EMBED, 0),
-     .death = OC_FWD(EMBED, 1), .keep = OC_F_NEVER, .why = "received from the stage before; becomes the first layer's input"},
+    {.name = "pipeline.input",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .end = OC_END_ELSEWHERE,
+     .birth = OC_FWD(EMBED, 0),
+     .death = OC_FWD(EMBED, 1),
+     .keep = OC_F_NEVER,
+     .why = "received from the stage before; becomes the first layer's input"},
     LOST(EMBED, "embedding.output", 0, 0, STREAM, 0, 1, "becomes the first layer's input", TS, H),
 
     /* ---- layer: forward ---- */
-    {.name = "layers.input", .dims = {TS, H}, .role = OC_R_STREAM, .mode = OC_ONLY_FORWARD, .without = OC_F_FULL,
-     .birth = OC_FWD(LAYER, 0), .release = OC_BWD(LAYER, 14), .why = "the norm keeps its input"},
-    {.name = "layers.checkpoint", .dims = {TS, H}, .role = OC_R_STREAM, .mode = OC_ONLY_FORWARD, .need = OC_F_FULL,
-     .birth = OC_FWD(LAYER, 0), .release = OC_BWD(LAYER, 15), .why = "full recompute keeps the layer's input, nothing else"},
+    {.name = "layers.input",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .mode = OC_ONLY_FORWARD,
+     .without = OC_F_FULL,
+     .birth = OC_FWD(LAYER, 0),
+     .release = OC_BWD(LAYER, 14),
+     .why = "the norm keeps its input"},
+    {.name = "layers.checkpoint",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .mode = OC_ONLY_FORWARD,
+     .need = OC_F_FULL,
+     .birth = OC_FWD(LAYER, 0),
+     .release = OC_BWD(LAYER, 15),
+     .why = "full recompute keeps the layer's input, nothing else"},
     KEPT(LAYER, "layers.norm1.rstd", 0, 0, FP32, 1, 2, 14, STATS_WHY, TS),
     KEPT(LAYER, "layers.norm1.mean", LN, 0, FP32, 1, 2, 14, STATS_WHY, TS),
-    MODULE(LAYERNORM, "layers.norm1.output", 0, 0, STREAM, 1, 3, 13, "input of the qkv product; a shard under sequence parallelism", TS, H),
+    MODULE(LAYERNORM, "layers.norm1.output", 0, 0, STREAM, 1, 3, 13,
+           "input of the qkv product; a shard under sequence parallelism", TS, H),
     LOST(LAYER, "layers.norm1.gathered", SP, 0, STREAM, 2, 3, GATHER_WHY, T, H),
     KEPT(LAYER, "layers.attention.q", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, Q),
     KEPT(LAYER, "layers.attention.k", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, K),
-    KEPT(LAYER, "layers.attention.v", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, K),
+    KEPT(LAYER, "layers.attention.v", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, OC_D_VALUE),
     LOST(LAYER, "layers.attention.qkv", OC_F_ROPE, 0, COMPUTE, 2, 4, "before rope", T, OC_D_QKV),
-    KEPT(LAYER, "layers.attention.q_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11, "the norm over query heads keeps its input", T, Q),
-    KEPT(LAYER, "layers.attention.k_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11, "the norm over key heads keeps its input", T, K),
+    KEPT(LAYER, "layers.attention.q_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11,
+         "the norm over query heads keeps its input", T, Q),
+    KEPT(LAYER, "layers.attention.k_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11,
+         "the norm over key heads keeps its input", T, K),
     KEPT(LAYER, "layers.attention.q_norm_rstd", OC_F_QK_NORM, 0, FP32, 3, 4, 11, STATS_WHY, A),
     KEPT(LAYER, "layers.attention.k_norm_rstd", OC_F_QK_NORM, 0, FP32, 3, 4, 11, STATS_WHY, OC_D_KROWS),
-    MODULE(CORE_ATTN, "layers.attention.logsumexp", FLASH, 0, FP32, 4, 5, 9, "one number a row instead of the scores", A),
+    MODULE(CORE_ATTN, "layers.attention.logsumexp", FLASH, 0, FP32, 4, 5, 9, "one number a row instead of the scores",
+           A),
     LOST(LAYER, "layers.attention.scores", 0, FLASH, COMPUTE, 4, 5, "q k^T, before the softmax", S),
     MODULE(CORE_ATTN, "layers.attention.softmax", 0, FLASH, SOFTMAX, 4, 5, 9, "softmax keeps its result", S),
     MODULE(CORE_ATTN, "layers.attention.dropout_mask", OC_F_ATTN_DROP, FLASH, BOOL, 4, 5, 9, "one byte an element", S),
-    MODULE(CORE_ATTN, "layers.attention.dropped", OC_F_ATTN_DROP, FLASH, COMPUTE, 4, 5, 9, "probabilities after dropout, kept by the weighted sum", S),
-    KEPT(LAYER, "layers.attention.output", 0, 0, COMPUTE, 4, 6, 9, "input of the output projection", T, Q),
+    MODULE(CORE_ATTN, "layers.attention.dropped", OC_F_ATTN_DROP, FLASH, COMPUTE, 4, 5, 9,
+           "probabilities after dropout, kept by the weighted sum", S),
+    KEPT(LAYER, "layers.attention.output", 0, 0, COMPUTE, 4, 6, 9, "input of the output projection", T, OC_D_ATTN),
     LOST(LAYER, "layers.attention.projected", 0, 0, STREAM, 5, 7, "added to the residual", TS, H),
     LOST(LAYER, "layers.attention.projected_full", OC_F_TP, 0, STREAM, 5, 6, "before it is summed over tp", T, H),
-    KEPT(LAYER, "layers.attention.projected_mask", OC_F_DROPOUT, 0, BOOL, 6, 7, 6, "dropout mask, one byte an element", TS, H),
+    KEPT(LAYER, "layers.attention.projected_mask", OC_F_DROPOUT, 0, BOOL, 6, 7, 6, "dropout mask, one byte an element",
+         TS, H),
     KEPT(LAYER, "layers.residual", NORM2, 0, STREAM, 6, 12, 6, "the norm keeps its input", TS, H),
     KEPT(LAYER, "layers.norm2.rstd", NORM2, 0, FP32, 7, 8, 6, STATS_WHY, TS),
     KEPT(LAYER, "layers.norm2.mean", NORM2 | LN, 0, FP32, 7, 8, 6, STATS_WHY, TS),
-    MODULE(LAYERNORM, "layers.norm2.output", NORM2, 0, STREAM, 7, 9, 5, "input of fc1; a shard under sequence parallelism", TS, H),
+    MODULE(LAYERNORM, "layers.norm2.output", NORM2, 0, STREAM, 7, 9, 5,
+           "input of fc1; a shard under sequence parallelism", TS, H),
     LOST(LAYER, "layers.norm2.gathered", SP, 0, STREAM, 8, 9, GATHER_WHY, T, H),
     MODULE(MLP, "layers.mlp.fc1_output", 0, 0, COMPUTE, 8, 10, 3, "the activation function keeps its input", T, F1),
     MODULE(MLP, "layers.mlp.activated", 0, 0, COMPUTE, 9, 11, 2, "input of fc2", T, F),
     LOST(LAYER, "layers.mlp.projected", 0, 0, STREAM, 10, 12, "added to the residual", TS, H),
     LOST(LAYER, "layers.mlp.projected_full", OC_F_TP, 0, STREAM, 10, 11, "before it is summed over tp", T, H),
-    KEPT(LAYER, "layers.mlp.projected_mask", OC_F_DROPOUT, 0, BOOL, 11, 12, 1, "dropout mask, one byte an element", TS, H),
-    {.name = "layers.output", .dims = {TS, H}, .role = OC_R_STREAM, .mode = OC_ONLY_FORWARD, .birth = OC_FWD(LAYER, 11),
-     .death = OC_FWD(LAYER, 13), .forgotten = 13, .keep = OC_F_NEVER, .why = "becomes the next layer's input"},
-    {.name = "layers.output", .dims = {TS, H}, .role = OC_R_STREAM, .mode = OC_ONLY_RECOMPUTE, .need = OC_F_FULL,
-     .birth = OC_FWD(LAYER, 11), .release = OC_BWD(LAYER, 15), .why = "recomputed, held until the layer's backward has ended"},
+    KEPT(LAYER, "layers.mlp.projected_mask", OC_F_DROPOUT, 0, BOOL, 11, 12, 1, "dropout mask, one byte an element", TS,
+         H),
+    {.name = "layers.output",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .mode = OC_ONLY_FORWARD,
+     .birth = OC_FWD(LAYER, 11),
+     .death = OC_FWD(LAYER, 13),
+     .forgotten = 13,
+     .keep = OC_F_NEVER,
+     .why = "becomes the next layer's input"},
+    {.name = "layers.output",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .mode = OC_ONLY_RECOMPUTE,
+     .need = OC_F_FULL,
+     .birth = OC_FWD(LAYER, 11),
+     .release = OC_BWD(LAYER, 15),
+     .why = "recomputed, held until the layer's backward has ended"},
 
     /* ---- head: forward and loss ---- */
     KEPT(HEAD, "head.input", 0, 0, STREAM, 0, 0, 3, "the final norm keeps its input", TS, H),
     KEPT(HEAD, "head.norm.rstd", 0, 0, FP32, 1, 0, 3, STATS_WHY, TS),
     KEPT(HEAD, "head.norm.mean", LN, 0, FP32, 1, 0, 3, STATS_WHY, TS),
     KEPT(HEAD, "head.norm.output", 0, 0, STREAM, 1, 0, 3, "input of the output layer", TS, H),
-    {.name = "logits", .dims = {T, V}, .role = OC_R_COMPUTE, .end = OC_END_HERE, .need = HALF, .birth = OC_FWD(HEAD, 2),
-     .death = OC_LOSS_AT(2), .keep = OC_F_NEVER, .why = "of the output layer, a shard of the vocabulary under tp"},
-    {.name = "logits", .dims = {T, V}, .role = OC_R_FP32, .end = OC_END_HERE, .without = HALF, .birth = OC_FWD(HEAD, 2),
-     .release = OC_BWD(HEAD, 2), .why = "the cross entropy works in place on fp32 logits"},
-    {.name = "logits.softmax", .dims = {T, V}, .role = OC_R_FP32, .end = OC_END_HERE, .need = HALF, .birth = OC_LOSS_AT(0),
-     .release = OC_BWD(HEAD, 1), .why = "vocab_parallel_cross_entropy keeps its fp32 softmax"},
-    {.name = "logits.fused_copy", .dims = {T, V}, .role = OC_R_FP32, .end = OC_END_HERE, .need = OC_F_FUSED_LOSS, .birth = OC_LOSS_AT(0),
-     .death = OC_LOSS_AT(2), .keep = OC_F_NEVER, .why = "native fused cross entropy: torch.compile makes the in-place ops functional"},
-    {.name = "loss.working", .dims = {T, H}, .role = OC_R_STREAM, .end = OC_END_HERE, .birth = OC_LOSS_AT(0), .death = OC_LOSS_AT(2),
+    {.name = "logits",
+     .dims = {T, V},
+     .role = OC_R_COMPUTE,
+     .end = OC_END_HERE,
+     .need = HALF,
+     .birth = OC_FWD(HEAD, 2),
+     .death = OC_LOSS_AT(2),
      .keep = OC_F_NEVER,
-     .why = "one more [seq, batch, hidden] at the loss: fitted on seven measured peaks (memory-megatron.md 4.2), not derived"},
-    {.name = "pipeline.output", .dims = {TS, H}, .role = OC_R_STREAM, .end = OC_END_ELSEWHERE, .birth = OC_FWD(HEAD, 0),
-     .death = OC_FWD(HEAD, 1), .keep = OC_F_NEVER, .why = "sent to the next stage, then shrunk to one element"},
+     .why = "of the output layer, a shard of the vocabulary under tp"},
+    {.name = "logits",
+     .dims = {T, V},
+     .role = OC_R_FP32,
+     .end = OC_END_HERE,
+     .without = HALF,
+     .birth = OC_FWD(HEAD, 2),
+     .release = OC_BWD(HEAD, 2),
+     .why = "the cross entropy works in place on fp32 logits"},
+    {.name = "logits.softmax",
+     .dims = {T, V},
+     .role = OC_R_FP32,
+     .end = OC_END_HERE,
+     .need = HALF,
+     .birth = OC_LOSS_AT(0),
+     .release = OC_BWD(HEAD, 1),
+     .why = "vocab_parallel_cross_entropy keeps its fp32 softmax"},
+    {.name = "logits.fused_copy",
+     .dims = {T, V},
+     .role = OC_R_FP32,
+     .end = OC_END_HERE,
+     .need = OC_F_FUSED_LOSS,
+     .birth = OC_LOSS_AT(0),
+     .death = OC_LOSS_AT(2),
+     .keep = OC_F_NEVER,
+     .why = "native fused cross entropy: torch.compile makes the in-place ops functional"},
+    {.name = "loss.working",
+     .dims = {T, H},
+     .role = OC_R_STREAM,
+     .end = OC_END_HERE,
+     .birth = OC_LOSS_AT(0),
+     .death = OC_LOSS_AT(2),
+     .keep = OC_F_NEVER,
+     .why = "one more [seq, batch, hidden] at the loss: fitted on seven measured peaks (memory-megatron.md 4.2), not "
+            "derived"},
+    {.name = "pipeline.output",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .end = OC_END_ELSEWHERE,
+     .birth = OC_FWD(HEAD, 0),
+     .death = OC_FWD(HEAD, 1),
+     .keep = OC_F_NEVER,
+     .why = "sent to the next stage, then shrunk to one element"},
 
     /* ---- head: backward ---- */
     BACK(HEAD, "logits.gradient", HALF, 0, COMPUTE, 1, 2, "of the logits, cast back from fp32", T, V),
     BACK(HEAD, "head.grad_input", 0, 0, STREAM, 1, 3, "gradient of the output layer's input", T, H),
-    {.name = "grad_residual", .dims = {TS, H}, .role = OC_R_STREAM, .end = OC_END_HERE, .birth = OC_BWD(HEAD, 2),
-     .death = OC_BWD(EMBED, 1), .keep = OC_F_NEVER, .why = "the gradient that travels down the residual stream"},
-    {.name = "grad_residual", .dims = {TS, H}, .role = OC_R_STREAM, .end = OC_END_ELSEWHERE, .birth = OC_BWD(HEAD, 0),
-     .death = OC_BWD(EMBED, 1), .keep = OC_F_NEVER, .why = "received from the next stage"},
+    {.name = "grad_residual",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .end = OC_END_HERE,
+     .birth = OC_BWD(HEAD, 2),
+     .death = OC_BWD(EMBED, 1),
+     .keep = OC_F_NEVER,
+     .why = "the gradient that travels down the residual stream"},
+    {.name = "grad_residual",
+     .dims = {TS, H},
+     .role = OC_R_STREAM,
+     .end = OC_END_ELSEWHERE,
+     .birth = OC_BWD(HEAD, 0),
+     .death = OC_BWD(EMBED, 1),
+     .keep = OC_F_NEVER,
+     .why = "received from the next stage"},
 
     /* ---- layer: backward ---- */
     BACK(LAYER, "layers.mlp.grad_gathered", SP, 0, STREAM, 0, 2, GATHER_WHY, T, H),
@@ -140,17 +249,20 @@ static const struct oc_tensor rows[] = {
     BACK(LAYER, "layers.mlp.input_gathered", SP, 0, STREAM, 3, 5, GATHER_WHY, T, H),
     BACK(LAYER, "layers.mlp.grad_input_full", 0, 0, STREAM, 3, 5, "gradient of fc1's input", T, H),
     BACK(LAYER, "layers.norm2.grad_input", NORM2, 0, STREAM, 4, 6, "added into the residual's gradient", TS, H),
-    BACK(LAYER, "layers.grad_residual_sum", OC_F_FULL, 0, STREAM, 5, 15, "a checkpoint cannot add into the gradient it was given", TS, H),
+    BACK(LAYER, "layers.grad_residual_sum", OC_F_FULL, 0, STREAM, 5, 15,
+         "a checkpoint cannot add into the gradient it was given", TS, H),
     BACK(LAYER, "layers.attention.grad_gathered", SP, 0, STREAM, 6, 8, GATHER_WHY, T, H),
-    BACK(LAYER, "layers.attention.grad_output", 0, 0, COMPUTE, 6, 9, "gradient of the merged heads", T, Q),
+    BACK(LAYER, "layers.attention.grad_output", 0, 0, COMPUTE, 6, 9, "gradient of the merged heads", T, OC_D_ATTN),
     BACK(LAYER, "layers.attention.grad_probabilities", 0, FLASH, COMPUTE, 8, 9, "gradient of the probabilities", S),
     BACK(LAYER, "layers.attention.grad_scores", 0, FLASH, COMPUTE, 8, 9, "gradient of the scores", S),
     BACK(LAYER, "layers.attention.grad_qkv", 0, 0, COMPUTE, 8, 11, "gradients of q, k and v", T, OC_D_QKV),
-    BACK(LAYER, "layers.attention.grad_qkv_joined", 0, 0, COMPUTE, 10, 13, "after rope's backward, joined for the product", T, OC_D_QKV),
+    BACK(LAYER, "layers.attention.grad_qkv_joined", 0, 0, COMPUTE, 10, 13,
+         "after rope's backward, joined for the product", T, OC_D_QKV),
     BACK(LAYER, "layers.attention.input_gathered", SP, 0, STREAM, 11, 13, GATHER_WHY, T, H),
     BACK(LAYER, "layers.attention.grad_input_full", 0, 0, STREAM, 11, 13, "gradient of the qkv product's input", T, H),
     BACK(LAYER, "layers.norm1.grad_input", 0, 0, STREAM, 12, 14, "added into the residual's gradient", TS, H),
     {0}};
+/* clang-format on */
 
 const struct oc_opset_rules oc_te_rules = {
     .name = "te",
@@ -158,6 +270,9 @@ const struct oc_opset_rules oc_te_rules = {
     .rows = rows,
     .use = {[OC_USE_EMBED] = {0, 0},
             [OC_USE_NORM1] = {1, 13},
+            [OC_USE_ROUTER] = {8, 5},
+            [OC_USE_EXPERT_UP] = {9, 4},
+            [OC_USE_EXPERT_DOWN] = {10, 1},
             [OC_USE_Q] = {2, 12},
             [OC_USE_K] = {2, 12},
             [OC_USE_V] = {2, 12},

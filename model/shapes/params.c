@@ -20,14 +20,21 @@ enum {
     NORM4 = 1 << 9, /* four */
     LEARNED = 1 << 10,
     EMBED_NORM = 1 << 11,
-    OUTPUT = 1 << 12, /* an output matrix of its own: untied, or tied over more than one stage */
+    DENSE = 1 << 14,    /* kind of layer: one MLP */
+    MOE = 1 << 15,      /* kind of layer: experts */
+    MLA = 1 << 16,      /* latent attention */
+    MHA = 1 << 17,      /* ordinary attention */
+    Q_LORA = 1 << 18,   /* latent queries */
+    Q_DIRECT = 1 << 19, /* latent attention whose queries are projected directly */
+    SHARED = 1 << 20,   /* shared experts */
+    OUTPUT = 1 << 12,   /* an output matrix of its own: untied, or tied over more than one stage */
     HEAD_BIAS = 1 << 13
 };
 
 struct row {
     const char *name;
     uint8_t part, rows, columns; /* enum oc_part, two enum oc_dim */
-    uint16_t need;
+    uint32_t need;
     uint8_t use;  /* enum oc_use */
     uint8_t cast; /* enum oc_cast */
 };
@@ -41,11 +48,12 @@ static const struct row table[] = {
     {"embedding.norm.bias", OC_PART_EMBED, H, OC_D_ONE, EMBED_NORM | LAYERNORM, OC_USE_EMBED, OC_CAST_NONE},
     {"layers.norm1.weight", OC_PART_LAYER, H, OC_D_ONE, 0, OC_USE_NORM1, OC_CAST_NONE},
     {"layers.norm1.bias", OC_PART_LAYER, H, OC_D_ONE, LAYERNORM, OC_USE_NORM1, OC_CAST_NONE},
-    {"layers.attention.qkv", OC_PART_LAYER, OC_D_QKV, H, FUSED, OC_USE_Q, OC_CAST_KEPT},
-    {"layers.attention.qkv.bias", OC_PART_LAYER, OC_D_QKV, OC_D_ONE, FUSED | QKV_BIAS, OC_USE_Q, OC_CAST_UNTIL_EXIT},
-    {"layers.attention.q", OC_PART_LAYER, OC_D_Q, H, SPLIT, OC_USE_Q, OC_CAST_KEPT},
-    {"layers.attention.k", OC_PART_LAYER, OC_D_K, H, SPLIT, OC_USE_K, OC_CAST_KEPT},
-    {"layers.attention.v", OC_PART_LAYER, OC_D_K, H, SPLIT, OC_USE_V, OC_CAST_KEPT},
+    {"layers.attention.qkv", OC_PART_LAYER, OC_D_QKV, H, FUSED | MHA, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.qkv.bias", OC_PART_LAYER, OC_D_QKV, OC_D_ONE, FUSED | QKV_BIAS | MHA, OC_USE_Q,
+     OC_CAST_UNTIL_EXIT},
+    {"layers.attention.q", OC_PART_LAYER, OC_D_Q, H, SPLIT | MHA, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.k", OC_PART_LAYER, OC_D_K, H, SPLIT | MHA, OC_USE_K, OC_CAST_KEPT},
+    {"layers.attention.v", OC_PART_LAYER, OC_D_K, H, SPLIT | MHA, OC_USE_V, OC_CAST_KEPT},
     {"layers.attention.q.bias", OC_PART_LAYER, OC_D_Q, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_Q, OC_CAST_UNTIL_EXIT},
     {"layers.attention.k.bias", OC_PART_LAYER, OC_D_K, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_K, OC_CAST_UNTIL_EXIT},
     {"layers.attention.v.bias", OC_PART_LAYER, OC_D_K, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_V, OC_CAST_UNTIL_EXIT},
@@ -53,22 +61,38 @@ static const struct row table[] = {
     {"layers.attention.q_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM | LAYERNORM, OC_USE_Q, OC_CAST_NONE},
     {"layers.attention.k_norm.weight", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM, OC_USE_K, OC_CAST_NONE},
     {"layers.attention.k_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, QK_NORM | LAYERNORM, OC_USE_K, OC_CAST_NONE},
-    {"layers.attention.out", OC_PART_LAYER, H, OC_D_Q, 0, OC_USE_OUT, OC_CAST_KEPT},
+    {"layers.attention.q", OC_PART_LAYER, OC_D_Q, H, MLA | Q_DIRECT, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.q_down", OC_PART_LAYER, OC_D_Q_LATENT, H, MLA | Q_LORA, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.q_latent_norm", OC_PART_LAYER, OC_D_Q_LATENT, OC_D_ONE, MLA | Q_LORA, OC_USE_Q, OC_CAST_NONE},
+    {"layers.attention.q_up", OC_PART_LAYER, OC_D_Q, OC_D_Q_LATENT, MLA | Q_LORA, OC_USE_Q, OC_CAST_KEPT},
+    {"layers.attention.kv_down", OC_PART_LAYER, OC_D_KV_DOWN, H, MLA, OC_USE_K, OC_CAST_KEPT},
+    {"layers.attention.kv_latent_norm", OC_PART_LAYER, OC_D_KV_LATENT, OC_D_ONE, MLA, OC_USE_K, OC_CAST_NONE},
+    {"layers.attention.kv_up", OC_PART_LAYER, OC_D_KV_UP, OC_D_KV_LATENT, MLA, OC_USE_V, OC_CAST_KEPT},
+    {"layers.attention.out", OC_PART_LAYER, H, OC_D_ATTN, 0, OC_USE_OUT, OC_CAST_KEPT},
     {"layers.attention.out.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS, OC_USE_OUT, OC_CAST_UNTIL_EXIT},
     {"layers.norm2.weight", OC_PART_LAYER, H, OC_D_ONE, NORM2, OC_USE_NORM2, OC_CAST_NONE},
     {"layers.norm2.bias", OC_PART_LAYER, H, OC_D_ONE, NORM2 | LAYERNORM, OC_USE_NORM2, OC_CAST_NONE},
     {"layers.norm3.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_OUT, OC_CAST_NONE},
     {"layers.norm4.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_DOWN, OC_CAST_NONE},
-    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FC1, H, FUSED, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FFN, H, SPLIT | PLAIN, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED | BIAS, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | PLAIN | BIAS, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.gate", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.up", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED, OC_USE_UP, OC_CAST_KEPT},
-    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS, OC_USE_UP, OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.fc2", OC_PART_LAYER, H, OC_D_FFN, 0, OC_USE_DOWN, OC_CAST_KEPT},
-    {"layers.mlp.fc2.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS, OC_USE_DOWN, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FC1, H, FUSED | DENSE, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FFN, H, SPLIT | PLAIN | DENSE, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED | BIAS | DENSE, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | PLAIN | BIAS | DENSE, OC_USE_GATE,
+     OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.gate", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED | DENSE, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS | DENSE, OC_USE_GATE,
+     OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.up", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED | DENSE, OC_USE_UP, OC_CAST_KEPT},
+    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS | DENSE, OC_USE_UP,
+     OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc2", OC_PART_LAYER, H, OC_D_FFN, DENSE, OC_USE_DOWN, OC_CAST_KEPT},
+    {"layers.mlp.fc2.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS | DENSE, OC_USE_DOWN, OC_CAST_UNTIL_EXIT},
+    {"layers.router", OC_PART_LAYER, OC_D_EXPERTS, H, MOE, OC_USE_ROUTER, OC_CAST_KEPT},
+    {"layers.experts.fc1", OC_PART_LAYER, OC_D_XFC1, H, MOE, OC_USE_EXPERT_UP, OC_CAST_KEPT},
+    {"layers.experts.fc1.bias", OC_PART_LAYER, OC_D_XFC1, OC_D_ONE, MOE | BIAS, OC_USE_EXPERT_UP, OC_CAST_UNTIL_EXIT},
+    {"layers.experts.fc2", OC_PART_LAYER, H, OC_D_XFFN, MOE, OC_USE_EXPERT_DOWN, OC_CAST_KEPT},
+    {"layers.shared_experts.fc1", OC_PART_LAYER, OC_D_SFC1, H, MOE | SHARED, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.shared_experts.fc2", OC_PART_LAYER, H, OC_D_SFFN, MOE | SHARED, OC_USE_DOWN, OC_CAST_KEPT},
     {"head.norm.weight", OC_PART_HEAD, H, OC_D_ONE, 0, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"head.norm.bias", OC_PART_HEAD, H, OC_D_ONE, LAYERNORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"head.output", OC_PART_HEAD, OC_D_VOCAB, H, OUTPUT, OC_USE_HEAD, OC_CAST_KEPT},
@@ -90,6 +114,9 @@ static unsigned conditions(const struct oc_plan *plan, bool fused)
     if (c->model_embedding_norm) have |= EMBED_NORM;
     if (!c->model_tied || c->parallel_pp > 1) have |= OUTPUT;
     if (c->model_head_bias) have |= HEAD_BIAS;
+    have |= c->model_kv_lora_rank ? MLA : MHA;
+    have |= c->model_q_lora_rank ? Q_LORA : Q_DIRECT;
+    if (c->model_shared_expert_ffn) have |= SHARED;
     return have;
 }
 
@@ -124,6 +151,7 @@ static void add_param(struct oc_build *build, const struct row *row, const struc
                           .kind = row->part == OC_PART_LAYER ? (uint8_t)kind : OC_END_HERE,
                           .forward = ops->use[row->use].forward,
                           .backward = ops->use[row->use].backward,
+                          .expert = row->use == OC_USE_EXPERT_UP || row->use == OC_USE_EXPERT_DOWN,
                           .cast = row->cast,
                           .tied_gradient = row->use == OC_USE_EMBED && build->plan->c.model_tied &&
                                            row->rows == OC_D_VOCAB && build->plan->c.parallel_pp == 1};
@@ -145,17 +173,25 @@ void oc_build_params(struct oc_build *build)
     const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
     const unsigned have = conditions(build->plan, ops->fused_matrices);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if ((table[i].need & have) != table[i].need) continue;
         const int kinds = table[i].part == OC_PART_LAYER ? OC_MAX_KINDS : 1;
-        for (int kind = 0; kind < kinds; kind++) add_param(build, &table[i], ops, kind);
+        for (int kind = 0; kind < kinds; kind++) {
+            const unsigned here = have | (kind & OC_KIND_MOE ? MOE : DENSE);
+            if ((table[i].need & here) == table[i].need) add_param(build, &table[i], ops, kind);
+        }
     }
 }
 
 uint64_t oc_build_total(const struct oc_build *build)
 {
+    return oc_add(oc_build_part(build, false), oc_build_part(build, true));
+}
+
+uint64_t oc_build_part(const struct oc_build *build, bool expert)
+{
     uint64_t total = 0;
     for (int i = 0; i < build->n_params; i++)
-        total = oc_add(total, oc_mul(build->params[i].elements, build->params[i].count));
+        if (build->params[i].expert == expert)
+            total = oc_add(total, oc_mul(build->params[i].elements, build->params[i].count));
     return total;
 }
 

@@ -1,11 +1,49 @@
 #include "model/shapes/sizes.h"
 
+/* Mixture of experts. Copies are counted as they arrive on average, times the imbalance of the heaviest rank; a
+ * capacity factor fixes them instead. */
+static void fill_experts(const struct oc_plan *plan, uint64_t *d)
+{
+    const struct oc_config *c = &plan->c;
+    const uint64_t etp = (uint64_t)c->parallel_etp, gate = plan->gated ? 2 : 1;
+    d[OC_D_EXPERTS] = (uint64_t)c->model_experts;
+    d[OC_D_XONE] = (uint64_t)c->model_expert_ffn / etp;
+    d[OC_D_XONE_FC1] = d[OC_D_XONE] * gate;
+    d[OC_D_XFFN] = oc_mul(d[OC_D_XONE], (uint64_t)(c->model_experts / c->parallel_ep));
+    d[OC_D_XFC1] = oc_mul(d[OC_D_XFFN], gate);
+    d[OC_D_SFFN] = (uint64_t)(c->model_shared_expert_ffn / c->parallel_tp);
+    d[OC_D_SFC1] = d[OC_D_SFFN] * gate;
+    d[OC_D_COPIES] = oc_mul(d[OC_D_TOKENS_SP], (uint64_t)c->model_experts_per_token);
+    const double factor = c->model_capacity_factor > 0 ? c->model_capacity_factor : c->model_imbalance;
+    const double routed = (double)d[OC_D_COPIES] * (double)etp * factor;
+    d[OC_D_ROUTED] = routed < 1e18 ? (uint64_t)routed : UINT64_MAX;
+}
+
+/* Multi-head latent attention. Source: DeepSeek-V2, arXiv:2405.04434, section 2.1; Megatron
+ * core/transformer/multi_latent_attention.py. */
+static void fill_latent(const struct oc_plan *plan, uint64_t *d)
+{
+    const struct oc_config *c = &plan->c;
+    const uint64_t heads = (uint64_t)(c->model_heads / c->parallel_tp);
+    d[OC_D_VALUE] = d[OC_D_K];
+    d[OC_D_ATTN] = d[OC_D_Q];
+    if (!c->model_kv_lora_rank) return;
+    d[OC_D_Q] = d[OC_D_K] = heads * (uint64_t)(c->model_qk_nope_head_dim + c->model_qk_rope_head_dim);
+    d[OC_D_VALUE] = d[OC_D_ATTN] = heads * (uint64_t)c->model_v_head_dim;
+    d[OC_D_QKV] = d[OC_D_Q] + d[OC_D_K] + d[OC_D_VALUE];
+    d[OC_D_Q_LATENT] = (uint64_t)c->model_q_lora_rank;
+    d[OC_D_KV_LATENT] = (uint64_t)c->model_kv_lora_rank;
+    d[OC_D_KV_DOWN] = (uint64_t)(c->model_kv_lora_rank + c->model_qk_rope_head_dim);
+    d[OC_D_KV_UP] = heads * (uint64_t)(c->model_qk_nope_head_dim + c->model_v_head_dim);
+}
+
 void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
 {
     const struct oc_config *c = &plan->c;
     const uint64_t tp = (uint64_t)c->parallel_tp, seq = (uint64_t)c->batch_seq, local = seq / (uint64_t)c->parallel_cp;
     const uint64_t batch = (uint64_t)c->batch_micro, heads = (uint64_t)c->model_heads / tp;
     uint64_t *d = sizes->dim;
+    for (int i = 0; i < OC_DIMS; i++) d[i] = 0;
     d[OC_D_ONE] = 1;
     d[OC_D_TOKENS] = (uint64_t)oc_plan_tokens(plan);
     d[OC_D_TOKENS_SP] = (uint64_t)oc_plan_tokens_sp(plan);
@@ -23,4 +61,6 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_KROWS] = oc_mul(oc_mul(batch, (uint64_t)c->model_kv_heads / tp), local);
     d[OC_D_SCORES] = oc_mul(d[OC_D_ROWS], seq);
     d[OC_D_MASK] = oc_mul(oc_mul(batch, seq), seq);
+    fill_latent(plan, d);
+    if (c->model_experts) fill_experts(plan, d);
 }
