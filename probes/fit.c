@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "oomcast/alloc.h"
+#include "model/base/covers.h"
 #include "probes/train.h"
 
 static const double RATE = 6e9; /* operations a second of the plain loops, on one core of a laptop */
@@ -48,9 +48,11 @@ static bool is_half(enum oc_dtype dtype)
     return dtype == OC_FP16 || dtype == OC_BF16;
 }
 
-static enum oc_dtype float_type(enum oc_dtype dtype)
+/* The type of a state that exists or not: what is no float becomes fp32. */
+static enum oc_dtype state_type(enum oc_dtype dtype, bool exists)
 {
-    return dtype == OC_NONE || is_half(dtype) ? dtype : OC_FP32;
+    if (!exists) return OC_NONE;
+    return is_half(dtype) ? dtype : OC_FP32;
 }
 
 /* 16-bit weights with or without a master copy, autocast over fp32 weights, or fp32. */
@@ -65,8 +67,9 @@ static void cover_types(struct oc_plan *plan)
     if (!amp) dt->compute = dt->weights;
     dt->master = half && dt->master != OC_NONE ? OC_FP32 : OC_NONE;
     dt->step_grads = dt->master;
-    dt->moment1 = float_type(dt->moment1);
-    dt->moment2 = float_type(dt->moment2);
+    const bool adam = c->optimizer != OC_OPTIM_SGD;
+    dt->moment1 = state_type(dt->moment1, adam || dt->moment1 != OC_NONE);
+    dt->moment2 = state_type(dt->moment2, adam);
 
     const bool bf16 = dt->compute == OC_BF16;
     c->precision = amp                     ? (bf16 ? OC_PREC_AMP_BF16 : OC_PREC_AMP_FP16)
@@ -78,11 +81,11 @@ static void cover_types(struct oc_plan *plan)
     c->precision_master = dt->master;
     c->precision_moment1 = dt->moment1;
     c->precision_moment2 = dt->moment2;
-    oc_set_given(c, OC_OPT_precision_master, dt->master != OC_NONE);
 }
 
 static void cover_shape(struct oc_config *c)
 {
+    c->model_kind = OC_KIND_DECODER;
     c->model_norm = OC_NORM_RMSNORM;
     c->model_norms_per_layer = 2;
     c->model_activation = OC_ACT_SWIGLU;
@@ -95,7 +98,10 @@ static void cover_shape(struct oc_config *c)
 
 static void cover_kernels(struct oc_config *c)
 {
+    enum oc_option_id id;
     c->framework = OC_FW_PYTORCH;
+    for (int from = 0; (id = oc_probe_unknown(c, from)) != OC_OPTIONS; from = (int)id + 1) oc_option_reset(c, id);
+    if (c->optimizer > OC_OPTIM_ADAMW) c->optimizer = OC_OPTIM_ADAMW;
     c->kernels_transformer = OC_OPSET_HF;
     c->kernels_loss = OC_LOSS_EAGER;
     c->kernels_norm = OC_NORMK_EAGER;
@@ -110,23 +116,25 @@ static void cover_kernels(struct oc_config *c)
 static void cover_ranks(struct oc_plan *plan)
 {
     struct oc_config *c = &plan->c;
-    c->parallel_world = c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = 1;
+    c->parallel_world = c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = c->parallel_etp = 1;
     c->parallel_sp = c->parallel_zero = c->parallel_shard_group = 0;
     c->parallel_first_stage_layers = c->parallel_last_stage_layers = 0;
     c->parallel_embedding_in_split = c->parallel_loss_in_split = 0;
     plan->dp = plan->shard = 1;
 }
 
-static void cover(struct oc_plan *plan, struct words *words)
+/* Returns whether the plan had to become another one. */
+static bool cover(struct oc_plan *plan, struct words *words)
 {
     const struct oc_config *c = &plan->c;
     if (c->parallel_tp * c->parallel_pp * c->parallel_cp * plan->dp > 1) say(words, "one rank without parallelism");
     cover_ranks(plan);
-    if (!oc_probe_covers(plan)) return;
+    if (!oc_probe_covers(plan)) return false;
     cover_shape(&plan->c);
     cover_kernels(&plan->c);
     cover_types(plan);
     say(words, "at PyTorch's op set");
+    return true;
 }
 
 /* ---- What it costs ---- */
@@ -253,6 +261,19 @@ static void cut_to(struct oc_plan *plan, const struct budget *budget)
             if (fits(plan, budget)) return;
 }
 
+/* Gives every option that is not what it was, and under another framework all that might follow it: so that plan->c,
+ * resolved again, is this very plan. What follows the GPU goes on following it. */
+static void give(struct oc_config *c, const struct oc_config *before, bool other)
+{
+    for (int i = 0; i < OC_OPTIONS; i++) {
+        const enum oc_option_id id = (enum oc_option_id)i;
+        char is[OC_NAME_MAX], was[OC_NAME_MAX];
+        oc_option_text(c, id, is, sizeof is);
+        oc_option_text(before, id, was, sizeof was);
+        if (strcmp(is, was) != 0 || (other && strcmp(oc_option(id)->group, "Device") != 0)) oc_set_given(c, id, true);
+    }
+}
+
 void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double time, char *what, int size)
 {
     struct words words = {.text = what, .size = size};
@@ -262,9 +283,11 @@ void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double time, char *what,
     struct oc_plan whole = *plan;
     struct oc_config *c = &plan->c;
     struct words covered = {0};
-    cover(plan, &covered);
+    const bool other = cover(plan, &covered);
     cut_to(plan, &budget);
     if (c->model_max_positions == whole.c.batch_seq) c->model_max_positions = c->batch_seq;
+    if (c->model_expert_ffn == whole.c.model_ffn) c->model_expert_ffn = c->model_ffn;
+    give(c, &whole.c, other);
 
     say_cut(&words, "layers", whole.c.model_layers, c->model_layers);
     say_cut(&words, "micro-batch", whole.c.batch_micro, c->batch_micro);

@@ -1,6 +1,109 @@
 /* What the probe's training step is: a Hugging Face Llama decoder in eager PyTorch on one rank (docs/step-pytorch.md).
  */
+#include <string.h>
+
+#include "model/base/covers.h"
 #include "oomcast/plan.h"
+
+/* Keys that the probe follows, that the checks below judge, or that change nothing on one rank under PyTorch's rules. A
+ * dot or star at the end stands for all that begins so. */
+static const char *const known[] = {
+    "framework",
+    "model.name",
+    "model.params",
+    "model.kind",
+    "model.layers",
+    "model.hidden",
+    "model.heads",
+    "model.kv_heads",
+    "model.head_dim",
+    "model.ffn",
+    "model.vocab",
+    "model.vocab_multiple",
+    "model.max_positions",
+    "model.positions",
+    "model.tied",
+    "model.linear_bias",
+    "model.qkv_bias",
+    "model.head_bias",
+    "model.qk_norm",
+    "model.parallel_residual",
+    "model.embedding_norm",
+    "model.norm",
+    "model.norms_per_layer",
+    "model.activation",
+    "model.dropout",
+    "model.attention_dropout",
+    "precision*",
+    "parallel.",
+    "optimizer",
+    "optimizer.momentum",
+    "optimizer.impl",
+    "recompute*",
+    "batch.seq",
+    "batch.micro",
+    "batch.accum",
+    "batch.global",
+    "run.resume",
+    "run.zero_grad_to_none",
+    "kernels.transformer",
+    "kernels.attention",
+    "kernels.loss",
+    "kernels.norm",
+    "kernels.logits_fp32",
+    "kernels.stack",
+    "megatron.",
+    "gpu*",
+    "allocator.",
+};
+
+static bool is_known(const char *key)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const size_t length = strlen(known[i]);
+        const char last = known[i][length - 1];
+        if (last == '.' && strncmp(key, known[i], length) == 0) return true;
+        if (last == '*' && strncmp(key, known[i], length - 1) == 0) return true;
+        if (strcmp(key, known[i]) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_default(const struct oc_config *c, enum oc_option_id id)
+{
+    const struct oc_option *option = oc_option(id);
+    const void *value = (const char *)c + option->offset;
+    if (option->type == OC_T_STRING) return *(const char *)value == '\0';
+    if (option->type == OC_T_FLOAT) return *(const double *)value == option->fdef;
+    return oc_option_get(c, id) == option->def;
+}
+
+enum oc_option_id oc_probe_unknown(const struct oc_config *c, int from)
+{
+    for (int i = from; i < OC_OPTIONS; i++) {
+        const enum oc_option_id id = (enum oc_option_id)i;
+        const struct oc_option *option = oc_option(id);
+        if (is_default(c, id) || is_known(option->key)) continue;
+        if (!option->inapplicable || !option->inapplicable(c)) return id;
+    }
+    return OC_OPTIONS;
+}
+
+/* Why the probe has none of a whole section of the options table. */
+static const char *uncovered_option(const struct oc_config *c)
+{
+    static const struct {
+        const char *group, *reason;
+    } reasons[] = {{"Experts", "the probe has no experts"},
+                   {"Latent attention", "the probe has no latent attention"},
+                   {"Fine-tuning", "the probe trains every parameter"},
+                   {"Offload", "the probe offloads nothing"}};
+    const enum oc_option_id id = oc_probe_unknown(c, 0);
+    if (id == OC_OPTIONS) return NULL;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (strcmp(oc_option(id)->group, reasons[i].group) == 0) return reasons[i].reason;
+    return "an option is set that the probe does not know";
+}
 
 static bool is_half(enum oc_dtype dtype)
 {
@@ -39,6 +142,7 @@ static const char *uncovered_kernels(const struct oc_config *c)
     if (c->kernels_attention == OC_ATTN_FLASH && c->model_head_dim > 256)
         return "the probe's flash attention takes a head_dim of up to 256";
     if (c->kernels_loss != OC_LOSS_EAGER) return "the probe's loss is eager";
+    if (c->optimizer > OC_OPTIM_ADAMW) return "the probe's optimizers are SGD and Adam";
     if (c->kernels_norm != OC_NORMK_EAGER) return "the probe's norm is eager";
     if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "the probe recomputes nothing or whole layers";
     if (c->recompute == OC_RECOMPUTE_FULL && (c->recompute_method != OC_METHOD_UNIFORM || c->recompute_layers != 1))
@@ -56,6 +160,9 @@ static const char *uncovered_types(const struct oc_plan *plan)
     if (dt->grads != dt->weights) return "the probe's gradients have the type of the weights";
     if (dt->master != OC_NONE && (dt->master != OC_FP32 || !is_half(dt->weights)))
         return "the probe's master copies are fp32 beside 16-bit weights";
+    const bool adam = plan->c.optimizer != OC_OPTIM_SGD;
+    if ((dt->moment2 != OC_NONE) != adam || (adam && dt->moment1 == OC_NONE))
+        return "the probe's Adam has two states for each parameter, its SGD at most one";
     if ((dt->moment1 != OC_NONE && !is_float(dt->moment1)) || (dt->moment2 != OC_NONE && !is_float(dt->moment2)))
         return "the probe's optimizer states are fp32, fp16 or bf16";
     return NULL;
@@ -73,6 +180,7 @@ static const char *uncovered_ranks(const struct oc_plan *plan)
 const char *oc_probe_covers(const struct oc_plan *plan)
 {
     const char *reason = plan->c.framework != OC_FW_PYTORCH ? "the probe runs PyTorch's rules only" : NULL;
+    if (!reason) reason = uncovered_option(&plan->c);
     if (!reason) reason = uncovered_shape(plan);
     if (!reason) reason = uncovered_ranks(plan);
     if (!reason) reason = uncovered_kernels(&plan->c);

@@ -104,11 +104,59 @@ static void sharded(struct oc_plan *plan)
     plan->c.parallel_zero = 1;
 }
 
+static void encoder(struct oc_plan *plan)
+{
+    plan->c.model_kind = OC_KIND_ENCODER;
+}
+static void classifier(struct oc_plan *plan)
+{
+    plan->c.model_head = OC_HEAD_CLASSIFICATION;
+}
+static void experts(struct oc_plan *plan)
+{
+    plan->c.model_experts = 8;
+}
+static void latent(struct oc_plan *plan)
+{
+    plan->c.model_kv_lora_rank = 512;
+}
+static void lora(struct oc_plan *plan)
+{
+    plan->c.lora_rank = 8;
+}
+static void offloaded(struct oc_plan *plan)
+{
+    plan->c.offload_optimizer = OC_OFFLOAD_CPU;
+}
+static void compiled(struct oc_plan *plan)
+{
+    plan->c.kernels_compile = 1;
+}
+static void more_tokens(struct oc_plan *plan)
+{
+    plan->c.batch_max_tokens = 1000;
+}
+static void adafactor(struct oc_plan *plan)
+{
+    plan->c.optimizer = OC_OPTIM_ADAFACTOR;
+    plan->dt.moment1 = plan->dt.moment2 = OC_NONE;
+}
+static void eight_bits(struct oc_plan *plan)
+{
+    plan->c.optimizer = OC_OPTIM_ADAM8BIT;
+    plan->dt.moment1 = plan->dt.moment2 = OC_INT8;
+}
+static void one_state(struct oc_plan *plan)
+{
+    plan->dt.moment1 = OC_NONE;
+}
+
 static void (*const changes[])(struct oc_plan *plan) = {
-    sgd_in_fp8, wide_gradients, other_framework, other_ops,    unfused,   fused_loss,
-    fused_norm, selective,      in_twos,         layernorm,    gelu,      learned,
-    biased,     query_norms,    dropout,         side_by_side, odd_heads, four_norms,
-    replicas,   embedding_norm, split,           sharded};
+    sgd_in_fp8, wide_gradients, other_framework, other_ops,  unfused,  fused_loss,     fused_norm,
+    selective,  in_twos,        layernorm,       gelu,       learned,  biased,         query_norms,
+    dropout,    side_by_side,   odd_heads,       four_norms, replicas, embedding_norm, split,
+    sharded,    encoder,        classifier,      experts,    latent,   lora,           offloaded,
+    compiled,   more_tokens,    adafactor,       eight_bits, one_state};
 
 static void what_is_not_covered_has_a_reason(void **state)
 {

@@ -183,9 +183,43 @@ static void so_it_is_on_drawn_configurations(void **state)
     assert_int_equal(different, 0);
 }
 
+/* ---- A plan cut for the probe ---- */
+
+/* Whatever the framework was: the options of the cut plan, resolved again, are the cut plan, and the probe covers it.
+ */
+static void a_cut_plan_resolves_to_itself(void **state)
+{
+    (void)state;
+    static const char *const frameworks[] = {"pytorch", "megatron", "article"}, *const optimizers[] = {"adamw", "sgd"};
+    static const char *const precisions[] = {"fp32", "amp-bf16", "amp-fp16", "bf16", "fp16", "pure-bf16"};
+    for (int i = 0; i < 36; i++) {
+        const char *framework = frameworks[i % 3];
+        struct oc_config config = oc_config_default();
+        struct oc_error error = {0};
+        struct oc_plan plan, again;
+        assign_one_of(&config, "framework", &framework, 1);
+        assign(&config, "model.name=llama-3-8b");
+        assign_one_of(&config, "optimizer", &optimizers[i / 3 % 2], 1);
+        assign_one_of(&config, "precision", &precisions[i / 6], 1);
+        if (i % 3 == 1) assign(&config, "parallel.tp=8");
+        if (i % 3 == 1) assign(&config, "parallel.world=64");
+        assign(&config, "batch.global=64");
+        assert_true(oc_resolve(&config, &plan, NULL, &error));
+        oc_probe_fit(&plan, 256u << 20, 3, NULL, 0);
+        assert_null(oc_probe_covers(&plan));
+        if (!oc_resolve(&plan.c, &again, NULL, &error)) fail_msg("%s: %s", framework, error.message);
+        assert_int_equal(again.hash, plan.hash);
+        assert_memory_equal(&again.dt, &plan.dt, sizeof plan.dt);
+        assert_int_equal(again.vocab, plan.vocab);
+        assert_int_equal(again.accum, plan.accum);
+        assert_int_equal(compare(i, &plan.c, OC_DEVICE_DRY), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_model_is_the_probe),
-                                       cmocka_unit_test(so_it_is_on_drawn_configurations)};
+                                       cmocka_unit_test(so_it_is_on_drawn_configurations),
+                                       cmocka_unit_test(a_cut_plan_resolves_to_itself)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
