@@ -72,8 +72,9 @@ const struct oc_choice oc_choices_autocast[] = {
     {"none", OC_NONE, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
 const struct oc_choice oc_choices_dtype[] = {
     {"fp32", OC_FP32, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
-const struct oc_choice oc_choices_dtype_none[] = {
-    {"none", OC_NONE, NULL}, {"fp32", OC_FP32, NULL}, {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL}, {0}};
+const struct oc_choice oc_choices_dtype_none[] = {{"none", OC_NONE, NULL}, {"fp32", OC_FP32, NULL},
+                                                  {"fp16", OC_FP16, NULL}, {"bf16", OC_BF16, NULL},
+                                                  {"fp8", OC_FP8, NULL},   {0}};
 const struct oc_choice oc_choices_cp_comm[] = {{"p2p", OC_CP_P2P, "ring"},
                                                {"a2a", OC_CP_A2A, "heads against sequence"},
                                                {"a2a+p2p", OC_CP_A2A_P2P, NULL},

@@ -39,6 +39,7 @@ enum oc_dtype oc_precision_weights(int64_t precision)
     switch (precision) {
     case OC_PREC_FP16:
     case OC_PREC_PURE_FP16: return OC_FP16;
+    case OC_PREC_FP8:
     case OC_PREC_BF16:
     case OC_PREC_PURE_BF16: return OC_BF16;
     default: return OC_FP32;

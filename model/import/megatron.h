@@ -31,6 +31,14 @@ enum megatron_fact {
     FACT_CROSS_ENTROPY_FUSION,
     FACT_CROSS_ENTROPY_IMPL,
     FACT_OPTIMIZER_INSTANCES,
+    FACT_LATENT_ATTENTION,
+    FACT_MOE_LAYER_FREQ,
+    FACT_FP8,
+    FACT_FP4,
+    FACT_MAIN_GRADS,
+    FACT_MAIN_PARAMS,
+    FACT_EXP_AVG,
+    FACT_EXP_AVG_SQ,
     FACT_TOKENIZER,
     FACT_PADDED_VOCAB,
     FACT_NPROC_PER_NODE,
@@ -105,6 +113,13 @@ void megatron_assume(struct megatron *m, enum oc_option_id option, const struct 
 /* ---- megatron_rules.c: Megatron's defaults, and what one flag means beside another ---- */
 
 bool megatron_rules(struct megatron *m);
+
+/* ---- megatron_experts.c, megatron_precision.c: groups of flags that mean something together ---- */
+
+/* Which layers have experts, and whether attention is latent. */
+bool megatron_experts(struct megatron *m);
+/* fp8, and the number formats of a precision-aware optimizer. */
+bool megatron_precision(struct megatron *m);
 
 /* ---- megatron_vocab.c, megatron_launch.c ---- */
 

@@ -21,6 +21,7 @@ static const struct { const char *flag; enum oc_option_id option; const char *te
     {"--no-gradient-accumulation-fusion", OC_OPT_megatron_gradient_accumulation_fusion, "false"},
     {"--no-masked-softmax-fusion", OC_OPT_megatron_masked_softmax_fusion, "false"},
     {"--fp32-residual-connection", OC_OPT_precision_residual, "fp32"},
+    {"--no-create-attention-mask-in-dataloader", OC_OPT_megatron_dataloader_mask, "false"},
     {"--fp16-lm-cross-entropy", OC_OPT_kernels_logits_fp32, "false"},
     {"--checkpoint-activations", OC_OPT_recompute, "full"},
 };
@@ -36,6 +37,12 @@ static const struct { const char *flag; enum megatron_fact fact; enum megatron_a
     {"--cross-entropy-loss-fusion", FACT_CROSS_ENTROPY_FUSION, ARITY_NONE},
     {"--cross-entropy-fusion-impl", FACT_CROSS_ENTROPY_IMPL, ARITY_ONE},
     {"--num-distributed-optimizer-instances", FACT_OPTIMIZER_INSTANCES, ARITY_ONE},
+    {"--multi-latent-attention", FACT_LATENT_ATTENTION, ARITY_NONE},
+    {"--moe-layer-freq", FACT_MOE_LAYER_FREQ, ARITY_ONE},
+    {"--fp8-format", FACT_FP8, ARITY_ONE}, {"--fp8-hybrid", FACT_FP8, ARITY_NONE}, {"--fp8-e4m3", FACT_FP8, ARITY_NONE},
+    {"--fp4-format", FACT_FP4, ARITY_ONE},
+    {"--main-grads-dtype", FACT_MAIN_GRADS, ARITY_ONE}, {"--main-params-dtype", FACT_MAIN_PARAMS, ARITY_ONE},
+    {"--exp-avg-dtype", FACT_EXP_AVG, ARITY_ONE}, {"--exp-avg-sq-dtype", FACT_EXP_AVG_SQ, ARITY_ONE},
     {"--tokenizer-type", FACT_TOKENIZER, ARITY_ONE},
     {"--padded-vocab-size", FACT_PADDED_VOCAB, ARITY_ONE},
     {"--nproc-per-node", FACT_NPROC_PER_NODE, ARITY_ONE}, {"--num-gpus", FACT_NPROC_PER_NODE, ARITY_ONE},
@@ -45,14 +52,6 @@ static const struct { const char *flag; enum megatron_fact fact; enum megatron_a
 
 /* They change memory. `harmless`: the value at which they do not. */
 static const struct { const char *flag; enum megatron_arity arity; const char *harmless, *text; } unmodelled[] = {
-    {"--num-experts", ARITY_ONE, "0", "mixture of experts: the model is counted as a dense one"},
-    {"--multi-latent-attention", ARITY_NONE, NULL, "multi-head latent attention: counted as ordinary attention"},
-    {"--mtp-num-layers", ARITY_ONE, "0", "multi-token prediction layers are left out"},
-    {"--fp8-format", ARITY_ONE, NULL, "fp8 copies of the weights and fp8 activations are left out"},
-    {"--fp8-hybrid", ARITY_NONE, NULL, "fp8 copies of the weights and fp8 activations are left out"},
-    {"--fp8-e4m3", ARITY_NONE, NULL, "fp8 copies of the weights and fp8 activations are left out"},
-    {"--fp8-param-gather", ARITY_NONE, NULL, "weights kept in fp8"},
-    {"--fp4-format", ARITY_ONE, NULL, "fp4 copies of the weights and fp4 activations are left out"},
     {"--use-cpu-initialization", ARITY_NONE, NULL, "weights are built in host memory: the start takes less on the GPU"},
     {"--init-model-with-meta-device", ARITY_NONE, NULL, "weights are built without memory: the start takes less"},
     {"--empty-unused-memory-level", ARITY_ONE, "0", "the allocator's cache is emptied in every step: less is reserved between steps"},
@@ -60,15 +59,10 @@ static const struct { const char *flag; enum megatron_arity arity; const char *h
     {"--cpu-offloading-num-layers", ARITY_ONE, "0", "activations offloaded to the host"},
     {"--fine-grained-activation-offloading", ARITY_NONE, NULL, "activations offloaded to the host"},
     {"--optimizer-cpu-offload", ARITY_NONE, NULL, "optimizer states offloaded to the host"},
-    {"--use-precision-aware-optimizer", ARITY_NONE, NULL, "other number formats for master weights, gradients and states"},
     {"--enable-cuda-graph", ARITY_NONE, NULL, "CUDA graphs keep their own memory"},
     {"--external-cuda-graph", ARITY_NONE, NULL, "CUDA graphs keep their own memory"},
     {"--cuda-graph-impl", ARITY_ONE, "none", "CUDA graphs keep their own memory"},
-    {"--tp-comm-overlap", ARITY_NONE, NULL, "communication buffers of the overlap are left out"},
-    {"--defer-embedding-wgrad-compute", ARITY_NONE, NULL, "gradients of the logits kept until the flush are left out"},
     {"--delay-wgrad-compute", ARITY_NONE, NULL, "activations kept for delayed weight gradients are left out"},
-    {"--overlap-moe-expert-parallel-comm", ARITY_NONE, NULL, "one more micro-batch in flight is left out"},
-    {"--pipeline-model-parallel-layout", ARITY_ONE, NULL, "layers are dealt out evenly instead"},
     {"--encoder-num-layers", ARITY_ONE, "0", "an encoder of its own is left out"},
     {"--encoder-tensor-model-parallel-size", ARITY_ONE, "0", "an encoder of its own is left out"},
     {"--encoder-pipeline-model-parallel-size", ARITY_ONE, "0", "an encoder of its own is left out"},
@@ -81,7 +75,6 @@ static const struct { const char *flag; enum megatron_arity arity; const char *h
     {"--use-nccl-ub", ARITY_NONE, NULL, "registered communication buffers are left out"},
     {"--ddp-bucket-size", ARITY_ONE, NULL, "Megatron's own bucket size is taken"},
     {"--ddp-num-buckets", ARITY_ONE, NULL, "Megatron's own bucket size is taken"},
-    {"--ddp-pad-buckets-for-high-nccl-busbw", ARITY_NONE, NULL, "padding of the gradient buckets is left out"},
     {"--ddp-reduce-scatter-with-fp32-accumulation", ARITY_NONE, NULL, "a bucket of fp32 gradients during the reduction is left out"},
     {"--hybrid-override-pattern", ARITY_ONE, NULL, "Mamba layers: the model is counted as a transformer"},
     {"--hybrid-attention-ratio", ARITY_ONE, "0.0", "Mamba layers: the model is counted as a transformer"},
@@ -112,14 +105,14 @@ static const char *const silent_switches =
     "--use-checkpoint-args --use-mp-args-from-checkpoint-args --no-use-tokenizer-model-from-checkpoint-args --use-dist-ckpt "
     "--use-persistent-ckpt-worker --auto-detect-ckpt-format --ckpt-fully-parallel-save --no-ckpt-fully-parallel-save "
     "--async-save --ckpt-fully-parallel-load --ckpt-assume-constant-structure --apply-query-key-layer-scaling "
-    "--attention-softmax-in-fp32 --disable-bf16-reduced-precision-matmul --reuse-grad-buf-for-mxfp8-param-ag "
+    "--disable-bf16-reduced-precision-matmul --reuse-grad-buf-for-mxfp8-param-ag "
     "--no-overlap-p2p-communication --overlap-p2p-communication-warmup-flush --no-align-grad-reduce --align-grad-reduce "
     "--align-param-gather --no-align-param-gather --ddp-average-in-collective --overlap-param-gather-with-optimizer-step "
     "--no-scatter-gather-tensors-in-pipeline --use-ring-exchange-p2p --no-gradient-reduce-div-fusion --keep-fp8-transpose-cache "
     "--enable-full-sharding-in-hsdp --torch-fsdp2-no-reshard-after-forward --use-tp-pp-dp-mapping --use-sharp --replication "
     "--full-validation --multiple-validation-sets --test-mode --skip-train --legacy-tokenizer --trust-remote-code "
     "--no-mmap-bin-files --mock-data --reset-position-ids --reset-attention-mask --eod-mask-loss "
-    "--no-create-attention-mask-in-dataloader --allow-ambiguous-pad-tokens --adlr-autoresume --log-params-norm "
+    "--allow-ambiguous-pad-tokens --adlr-autoresume --log-params-norm "
     "--log-num-zeros-in-grad --log-throughput --log-progress --log-energy --log-straggler --disable-straggler-on-startup "
     "--no-barrier-with-level-1-timing --log-timers-to-tensorboard --no-log-loss-scale-to-tensorboard "
     "--log-validation-ppl-to-tensorboard --log-memory-to-tensorboard --log-world-size-to-tensorboard "
@@ -149,7 +142,7 @@ static const char *const silent_values =
     "--save-retain-interval --load --non-persistent-* --pretrained-checkpoint --ckpt-step --ckpt-format --dist-ckpt-format "
     "--ckpt-convert-format --ckpt-convert-save --dist-ckpt-strictness --loss-scale --initial-loss-scale --min-loss-scale "
     "--loss-scale-window --hysteresis --distributed-backend --distributed-timeout-minutes "
-    "--distributed-timeout-seconds-after-init --wgrad-deferral-limit --local-rank --lazy-mpu-init --sharp-enabled-group "
+    "--distributed-timeout-seconds-after-init --local-rank --lazy-mpu-init --sharp-enabled-group "
     "--data-parallel-sharding-strategy --outer-dp-sharding-strategy --megatron-fsdp-* --suggested-communication-unit-size "
     "--nccl-communicator-config-path --replication-jump --replication-factor --eval-iters --eval-interval --vocab-file "
     "--merge-file --vocab-extra-ids --tokenizer-model --tokenizer-metadata --tokenizer-name-or-path --tiktoken-pattern "
@@ -159,10 +152,10 @@ static const char *const silent_values =
     "--straggler-* --one-logger-* --app-tag-run-name --app-tag-run-version --config-logger-dir --inprocess-* "
     "--sft-tokenizer-prompt-format --norm-epsilon --layernorm-epsilon --window-attn-skip-freq --softmax-type "
     "--relative-attention-num-buckets --relative-attention-max-distance --activation-func-clamp-value --glu-linear-offset "
-    "--onnx-safe --mtp-loss-scaling-factor --fp8-recipe --fp8-margin --fp8-interval --fp8-amax-history-len "
-    "--fp8-amax-compute-algo --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --main-grads-dtype --main-params-dtype "
-    "--exp-avg-dtype --exp-avg-sq-dtype --mamba-* --hybrid-mlp-ratio --q-lora-rank --kv-lora-rank --qk-head-dim "
-    "--qk-pos-emb-head-dim --v-head-dim --expert-model-parallel-size --expert-tensor-parallel-size --ddp-impl --DDP-impl "
+    "--onnx-safe --mtp-loss-scaling-factor --fp8-margin --fp8-interval --fp8-amax-history-len "
+    "--fp8-amax-compute-algo --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 "
+    "--mamba-* --hybrid-mlp-ratio "
+    "--ddp-impl --DDP-impl "
     "--rerun-* --deepspeed-config --mmap-warmup --kill-switch-path --hidden-bias --offload-modules "
     "--cuda-graph-scope --cuda-graph-warmup-steps --patch-tokenizer-type --max-padding-length --dataset "
     /* launchers */

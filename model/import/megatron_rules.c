@@ -226,7 +226,7 @@ bool megatron_rules(struct megatron *m)
 {
     if (!apply_defaults(m) || !positions(m) || !query_groups(m) || !virtual_stages(m) || !recompute(m) || !loss(m))
         return false;
-    if (!optimizer_instances(m) || !contradictions(m)) return false;
+    if (!megatron_experts(m) || !megatron_precision(m) || !optimizer_instances(m) || !contradictions(m)) return false;
     missing(m);
     return true;
 }

@@ -175,13 +175,72 @@ static void single_flags(void **state)
     }
 }
 
+static void layers_with_experts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *frequency, *dense, *every;
+    } cases[] = {
+        {"2", "0", "2"},        {"([0]*3+[1]*58)", "3", "1"}, {"'([0]*1+[1]*3)*1'", "1", "1"},
+        {"([1]*28)", "0", "1"}, {"[1,0]*4", "0", "2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char flags[96];
+        snprintf(flags, sizeof flags, "--num-experts 8 --moe-layer-freq \"%s\"", cases[i].frequency);
+        struct oc_input *input = import_flags(flags);
+        assert_string_equal(help_value(input, OC_OPT_model_dense_layers), cases[i].dense);
+        assert_string_equal(help_value(input, OC_OPT_model_moe_every), cases[i].every);
+        assert_string_equal(help_value(input, OC_OPT_model_experts), "8");
+        free(input);
+    }
+    static const char *const wrong[] = {"([1]*9", "[2]", "[1]*99999999", "((((((((((([1]))))))))))", "pattern"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char flags[96];
+        snprintf(flags, sizeof flags, "--num-experts 8 --moe-layer-freq \"%s\"", wrong[i]);
+        struct oc_input *input = import_flags(flags);
+        assert_non_null(help_note(input, OC_NOTE_UNMODELLED, "--moe-layer-freq", OC_OPT_model_moe_every));
+        free(input);
+    }
+}
+
+/* Ranks of latent attention count only with the flag that switches it on, which has defaults of its own. */
+static void latent_attention(void **state)
+{
+    (void)state;
+    struct oc_input *input = import_flags("--kv-lora-rank 512");
+    assert_false(oc_given(&input->c.config, OC_OPT_model_kv_lora_rank));
+    free(input);
+    input = import_flags("--multi-latent-attention");
+    assert_string_equal(help_value(input, OC_OPT_model_kv_lora_rank), "32");
+    free(input);
+    input = import_flags("--multi-latent-attention --kv-lora-rank 512 --q-lora-rank 1536 --v-head-dim 64");
+    assert_string_equal(help_value(input, OC_OPT_model_kv_lora_rank), "512");
+    assert_string_equal(help_value(input, OC_OPT_model_v_head_dim), "64");
+    free(input);
+}
+
+/* Types of states count only for an optimizer that is aware of them; fp8 is beside bf16 weights. */
+static void number_formats(void **state)
+{
+    (void)state;
+    struct oc_input *input = import_flags("--bf16 --exp-avg-dtype bf16");
+    assert_false(oc_given(&input->c.config, OC_OPT_precision_moment1));
+    free(input);
+    input = import_flags("--bf16 --use-precision-aware-optimizer --exp-avg-dtype fp8 --main-grads-dtype bf16");
+    assert_string_equal(help_value(input, OC_OPT_precision_moment1), "fp8");
+    assert_string_equal(help_value(input, OC_OPT_precision_grads), "bf16");
+    free(input);
+    input = import_flags("--bf16 --fp8-format hybrid");
+    assert_string_equal(help_value(input, OC_OPT_precision), "fp8");
+    free(input);
+}
+
 static void what_is_not_modelled(void **state)
 {
     (void)state;
-    static const char *const flags[] = {
-        "--num-experts 8",          "--fp8-format hybrid",           "--multi-latent-attention",
-        "--use-cpu-initialization", "--optimizer-cpu-offload",       "--enable-cuda-graph",
-        "--mtp-num-layers 1",       "--cpu-offloading-num-layers 2", "--optimizer muon"};
+    static const char *const flags[] = {"--use-cpu-initialization", "--optimizer-cpu-offload",
+                                        "--enable-cuda-graph",      "--cpu-offloading-num-layers 2",
+                                        "--fp4-format e2m1",        "--optimizer soap"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         struct oc_input *input = import_flags(flags[i]);
         char name[64];
@@ -437,6 +496,9 @@ int main(void)
         cmocka_unit_test(forum_prose),
         cmocka_unit_test(defaults_of_the_command_line),
         cmocka_unit_test(single_flags),
+        cmocka_unit_test(layers_with_experts),
+        cmocka_unit_test(latent_attention),
+        cmocka_unit_test(number_formats),
         cmocka_unit_test(what_is_not_modelled),
         cmocka_unit_test(warnings),
         cmocka_unit_test(ways_to_start),
