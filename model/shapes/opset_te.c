@@ -27,6 +27,9 @@
 #define SP    OC_F_SP
 #define LN    OC_F_LAYERNORM
 #define NORM2 OC_F_TWO_NORMS
+#define MOE   OC_F_MOE
+#define MLA   OC_F_MLA
+#define R     OC_D_ROUTED
 
 #define END_EMBED OC_END_HERE
 #define END_LAYER 0
@@ -116,7 +119,12 @@ static const struct oc_tensor rows[] = {
     KEPT(LAYER, "layers.attention.q", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, Q),
     KEPT(LAYER, "layers.attention.k", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, K),
     KEPT(LAYER, "layers.attention.v", 0, 0, COMPUTE, 3, 5, 9, "kept by attention", T, OC_D_VALUE),
-    LOST(LAYER, "layers.attention.qkv", OC_F_ROPE, 0, COMPUTE, 2, 4, "before rope", T, OC_D_QKV),
+    KEPT(LAYER, "layers.attention.q_latent", MLA | OC_F_Q_LORA, 0, COMPUTE, 2, 3, 12, "the latent norm keeps its input", T, OC_D_Q_LATENT),
+    MODULE(MLA_UP_PROJ, "layers.attention.q_latent_norm", MLA | OC_F_Q_LORA, 0, COMPUTE, 2, 3, 12, "input of the up projection", T, OC_D_Q_LATENT),
+    KEPT(LAYER, "layers.attention.kv_latent", MLA, 0, COMPUTE, 2, 3, 12, "the latent norm keeps its input", T, OC_D_KV_DOWN),
+    MODULE(MLA_UP_PROJ, "layers.attention.kv_latent_norm", MLA, 0, COMPUTE, 2, 3, 12, "input of the up projection", T, OC_D_KV_LATENT),
+    LOST(LAYER, "layers.attention.kv_up", MLA, 0, COMPUTE, 3, 4, "keys and values before they are put together", T, OC_D_KV_UP),
+    LOST(LAYER, "layers.attention.qkv", OC_F_ROPE, MLA, COMPUTE, 2, 4, "before rope", T, OC_D_QKV),
     KEPT(LAYER, "layers.attention.q_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11,
          "the norm over query heads keeps its input", T, Q),
     KEPT(LAYER, "layers.attention.k_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11,
@@ -141,8 +149,20 @@ static const struct oc_tensor rows[] = {
     MODULE(LAYERNORM, "layers.norm2.output", NORM2, 0, STREAM, 7, 9, 5,
            "input of fc1; a shard under sequence parallelism", TS, H),
     LOST(LAYER, "layers.norm2.gathered", SP, 0, STREAM, 8, 9, GATHER_WHY, T, H),
-    MODULE(MLP, "layers.mlp.fc1_output", 0, 0, COMPUTE, 8, 10, 3, "the activation function keeps its input", T, F1),
-    MODULE(MLP, "layers.mlp.activated", 0, 0, COMPUTE, 9, 11, 2, "input of fc2", T, F),
+    MODULE(MLP, "layers.mlp.fc1_output", 0, MOE, COMPUTE, 8, 10, 3, "the activation function keeps its input", T, F1),
+    MODULE(MLP, "layers.mlp.activated", 0, MOE, COMPUTE, 9, 11, 2, "input of fc2", T, F),
+    /* experts */
+    KEPT(LAYER, "layers.router.logits", MOE, 0, FP32, 8, 9, 5, "the router's scores", TS, OC_D_EXPERTS),
+    KEPT(LAYER, "layers.router.probabilities", MOE, 0, FP32, 8, 9, 5, "kept by the router's softmax", TS, OC_D_EXPERTS),
+    KEPT(LAYER, "layers.router.map", MOE, 0, BOOL, 8, 9, 5, "which expert takes which token", TS, OC_D_EXPERTS),
+    LOST(LAYER, "layers.experts.permuted", MOE, OC_F_ALLGATHER, COMPUTE, 8, 9, "copies of tokens in the order of their experts, sent to their ranks", OC_D_COPIES, H),
+    MODULE(MOE, "layers.experts.input", MOE, 0, COMPUTE, 8, 10, 5, "tokens that this rank's experts received, kept by their first product", R, H),
+    MODULE(MOE, "layers.experts.fc1_output", MOE, 0, COMPUTE, 9, 10, 3, "the activation function keeps its input", R, OC_D_XONE_FC1),
+    MODULE(MOE_ACT, "layers.experts.activated", MOE, 0, COMPUTE, 9, 11, 2, "input of the experts' second product", R, OC_D_XONE),
+    LOST(LAYER, "layers.experts.output", MOE, 0, COMPUTE, 10, 12, "sent back to the tokens' ranks", R, H),
+    LOST(LAYER, "layers.experts.combined", MOE, 0, COMPUTE, 11, 12, "copies of tokens, before they are summed", OC_D_COPIES, H),
+    MODULE(SHARED_EXPERTS, "layers.shared_experts.fc1_output", MOE | OC_F_SHARED, 0, COMPUTE, 8, 10, 3, "the activation function keeps its input", T, OC_D_SFC1),
+    MODULE(SHARED_EXPERTS, "layers.shared_experts.activated", MOE | OC_F_SHARED, 0, COMPUTE, 9, 11, 2, "input of fc2", T, OC_D_SFFN),
     LOST(LAYER, "layers.mlp.projected", 0, 0, STREAM, 10, 12, "added to the residual", TS, H),
     LOST(LAYER, "layers.mlp.projected_full", OC_F_TP, 0, STREAM, 10, 11, "before it is summed over tp", T, H),
     KEPT(LAYER, "layers.mlp.projected_mask", OC_F_DROPOUT, 0, BOOL, 11, 12, 1, "dropout mask, one byte an element", TS,
@@ -244,8 +264,12 @@ static const struct oc_tensor rows[] = {
 
     /* ---- layer: backward ---- */
     BACK(LAYER, "layers.mlp.grad_gathered", SP, 0, STREAM, 0, 2, GATHER_WHY, T, H),
-    BACK(LAYER, "layers.mlp.grad_activated", 0, 0, COMPUTE, 0, 3, "gradient of fc2's input", T, F),
-    BACK(LAYER, "layers.mlp.grad_fc1_output", 0, 0, COMPUTE, 2, 5, "gradient of the activation's input", T, F1),
+    BACK(LAYER, "layers.mlp.grad_activated", 0, MOE, COMPUTE, 0, 3, "gradient of fc2's input", T, F),
+    BACK(LAYER, "layers.mlp.grad_fc1_output", 0, MOE, COMPUTE, 2, 5, "gradient of the activation's input", T, F1),
+    BACK(LAYER, "layers.experts.grad_output", MOE, 0, COMPUTE, 0, 2, "gradient of the experts' output, sent to their ranks", R, H),
+    BACK(LAYER, "layers.experts.grad_activated", MOE, 0, COMPUTE, 1, 3, "gradient of the second product's input", R, OC_D_XONE),
+    BACK(LAYER, "layers.experts.grad_fc1_output", MOE, 0, COMPUTE, 2, 4, "gradient of the activation's input", R, OC_D_XONE_FC1),
+    BACK(LAYER, "layers.experts.grad_input", MOE, 0, COMPUTE, 3, 5, "gradient of the tokens that were received", R, H),
     BACK(LAYER, "layers.mlp.input_gathered", SP, 0, STREAM, 3, 5, GATHER_WHY, T, H),
     BACK(LAYER, "layers.mlp.grad_input_full", 0, 0, STREAM, 3, 5, "gradient of fc1's input", T, H),
     BACK(LAYER, "layers.norm2.grad_input", NORM2, 0, STREAM, 4, 6, "added into the residual's gradient", TS, H),

@@ -256,6 +256,17 @@ static void what_is_not_modelled(void **state)
     free(input);
 }
 
+/* A text that no option can hold is said, and stops nothing. */
+static void a_name_that_is_too_long(void **state)
+{
+    (void)state;
+    struct oc_input *input = import_flags("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
+                                          "Ettttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt|L");
+    assert_string_equal(help_value(input, OC_OPT_megatron_pipeline_layout), "-");
+    assert_non_null(help_note(input, OC_NOTE_UNMODELLED, "--pipeline-model-parallel-layout", OC_OPTIONS));
+    free(input);
+}
+
 static void warnings(void **state)
 {
     (void)state;
@@ -500,6 +511,7 @@ int main(void)
         cmocka_unit_test(latent_attention),
         cmocka_unit_test(number_formats),
         cmocka_unit_test(what_is_not_modelled),
+        cmocka_unit_test(a_name_that_is_too_long),
         cmocka_unit_test(warnings),
         cmocka_unit_test(ways_to_start),
         cmocka_unit_test(how_many_gpus),
