@@ -196,7 +196,8 @@ static bool apply(struct megatron *m, enum oc_option_id option, const struct meg
     struct oc_config trial = m->input->c.config;
     struct oc_error why;
     const char *text = translated(option, seen->text);
-    if (oc_option(option)->type == OC_T_ENUM && !oc_option_set(&trial, option, text, &why)) {
+    const bool named = oc_option(option)->type == OC_T_ENUM || oc_option(option)->type == OC_T_STRING;
+    if (named && !oc_option_set(&trial, option, text, &why)) {
         oc_note_add(m->input, OC_NOTE_UNMODELLED, (int)option, seen->flag, m->file, seen->line,
                     "%s %.60s is not modelled", seen->flag, seen->text);
         return true;
