@@ -181,7 +181,7 @@ static void layers_with_experts(void **state)
     static const struct {
         const char *frequency, *dense, *every;
     } cases[] = {
-        {"2", "0", "2"},        {"([0]*3+[1]*58)", "3", "1"}, {"'([0]*1+[1]*3)*1'", "1", "1"},
+        {"2", "-", "2"},        {"([0]*3+[1]*58)", "3", "1"}, {"'([0]*1+[1]*3)*1'", "1", "1"},
         {"([1]*28)", "0", "1"}, {"[1,0]*4", "0", "2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
