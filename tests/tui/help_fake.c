@@ -65,7 +65,7 @@ static void fill_rank(const struct oc_plan *plan, int stage, struct oc_rank *ran
     rank->stage = stage;
     rank->ranks = c->parallel_tp;
     rank->params = params;
-    for (int i = 0; i < 4; i++) classes[i] = params * (uint64_t)per_param[c->precision][i];
+    for (int i = 0; i < 4; i++) classes[i] = params * (uint64_t)per_param[c->precision % 7][i];
     if (c->optimizer != OC_OPTIM_SGD) classes[OC_OPTIMIZER] = 8 * params;
     classes[OC_ACTIVATIONS] = (uint64_t)(34 * c->batch_seq * c->batch_micro * c->model_hidden * c->model_layers /
                                          c->parallel_tp / c->parallel_pp);
@@ -118,7 +118,7 @@ static void fake_explain(const struct oc_answer *answer, struct oc_reason *reaso
     snprintf(reason->sentence[0], sizeof reason->sentence[0],
              "Each parameter holds %d bytes of weights beside %d bytes of master copy, and its gradient is kept until "
              "the step.",
-             per_param[answer->plan.c.precision][0], per_param[answer->plan.c.precision][1]);
+             per_param[answer->plan.c.precision % 7][0], per_param[answer->plan.c.precision % 7][1]);
     snprintf(
         reason->sentence[1], sizeof reason->sentence[1],
         "Activations are %d bytes for each token and layer, so halving the micro-batch would give half of them back.",

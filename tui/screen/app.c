@@ -75,13 +75,13 @@ bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const st
         oc_app_end(app);
         return false;
     }
-    oc_panel_start(&app->panel, OC_OPT_precision);
     recompute(app);
     if (app->stale) {
         if (error) *error = app->error;
         oc_app_end(app);
         return false;
     }
+    oc_panel_start(&app->panel, OC_OPT_precision);
     return true;
 }
 

@@ -77,7 +77,7 @@ struct oc_app {
 
 /* The configurations a probe may take by itself, and on `p`. */
 #define OC_PROBE_AUTO_BYTES    (256u << 20)
-#define OC_PROBE_AUTO_SECONDS 3.0
+#define OC_PROBE_AUTO_SECONDS  3.0
 #define OC_PROBE_LARGE_BYTES   (1u << 30)
 #define OC_PROBE_LARGE_SECONDS 10.0
 

@@ -5,39 +5,39 @@
 #include "tui/report/units.h"
 #include "tui/screen/edit.h"
 
+/* Whether the option is the first of the table with its section's name. */
+static bool begins_section(int id)
+{
+    for (int before = 0; before < id; before++)
+        if (strcmp(oc_option((enum oc_option_id)before)->group, oc_option((enum oc_option_id)id)->group) == 0)
+            return false;
+    return true;
+}
+
 const char *oc_panel_section(int section)
 {
-    const char *name = NULL;
-    for (int id = 0, n = -1; id < OC_OPTIONS; id++) {
-        const char *group = oc_option((enum oc_option_id)id)->group;
-        if (name && strcmp(name, group) == 0) continue;
-        name = group;
-        if (++n == section) return name;
-    }
+    for (int id = 0, n = -1; id < OC_OPTIONS; id++)
+        if (begins_section(id) && ++n == section) return oc_option((enum oc_option_id)id)->group;
     return NULL;
 }
 
 static int section_of(enum oc_option_id option)
 {
     int section = 0;
-    for (int id = 1; id <= (int)option; id++)
-        if (strcmp(oc_option((enum oc_option_id)id)->group, oc_option((enum oc_option_id)(id - 1))->group) != 0)
-            section++;
+    const char *name;
+    while ((name = oc_panel_section(section)) && strcmp(name, oc_option(option)->group) != 0) section++;
     return section;
 }
 
 int oc_panel_rows(const struct oc_panel *panel, struct oc_panel_row rows[OC_PANEL_ROWS])
 {
-    int n = 0, section = -1;
-    const char *group = NULL;
-    for (int id = 0; id < OC_OPTIONS; id++) {
-        const struct oc_option *option = oc_option((enum oc_option_id)id);
-        if (!group || strcmp(group, option->group) != 0) {
-            group = option->group;
-            section++;
-            rows[n++] = (struct oc_panel_row){section, OC_OPTIONS};
-        }
-        if (!panel->folded[section]) rows[n++] = (struct oc_panel_row){section, (enum oc_option_id)id};
+    int n = 0;
+    const char *name;
+    for (int section = 0; section < OC_PANEL_SECTIONS && (name = oc_panel_section(section)); section++) {
+        rows[n++] = (struct oc_panel_row){section, OC_OPTIONS};
+        for (int id = 0; id < OC_OPTIONS && !panel->folded[section]; id++)
+            if (strcmp(oc_option((enum oc_option_id)id)->group, name) == 0)
+                rows[n++] = (struct oc_panel_row){section, (enum oc_option_id)id};
     }
     return n;
 }
@@ -51,11 +51,14 @@ static int focus_index(const struct oc_panel *panel, const struct oc_panel_row *
 
 void oc_panel_start(struct oc_panel *panel, enum oc_option_id option)
 {
-    static const char *const folded[] = {"Model", "Kernels", "Megatron", "Device"};
+    static const char *const open[] = {"Precision", "Parallel", "Optimizer", "Recompute", "Batch"};
+    const char *name;
     *panel = (struct oc_panel){0};
-    for (int section = 0; oc_panel_section(section); section++)
-        for (size_t i = 0; i < sizeof folded / sizeof folded[0]; i++)
-            if (strcmp(oc_panel_section(section), folded[i]) == 0) panel->folded[section] = true;
+    for (int section = 0; section < OC_PANEL_SECTIONS && (name = oc_panel_section(section)); section++) {
+        panel->folded[section] = true;
+        for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+            if (strcmp(name, open[i]) == 0) panel->folded[section] = false;
+    }
     oc_panel_show(panel, option);
 }
 

@@ -26,7 +26,7 @@ struct oc_panel_view {
     bool active;                           /* the panel has the keys */
 };
 
-/* Folds what matters least often and puts the focus on `option`. */
+/* Folds all sections but those that are changed most often, and puts the focus on `option`. */
 void oc_panel_start(struct oc_panel *panel, enum oc_option_id option);
 
 /* The rows that are not folded away, in order; returns how many. */

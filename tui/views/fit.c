@@ -115,7 +115,8 @@ static void want(const struct oc_app *app, struct oc_rect rect, struct oc_block 
     int rows = 1 + oc_canvas_wrap(NULL, (struct oc_rect){0, 0, inner, 0}, 0, OC_ROLE_TEXT, verdict);
     blocks[VERDICT] = (struct oc_block){rows, rows + blank, 0};
     blocks[BARS] = (struct oc_block){bars < 4 ? bars : 4, bars + blank, 1};
-    blocks[TABLE] = (struct oc_block){OC_FIT_TABLE_LEAST, blank ? OC_FIT_TABLE_MOST : OC_FIT_TABLE_LEAST, 2};
+    blocks[TABLE] =
+        (struct oc_block){OC_FIT_TABLE_LEAST, blank ? oc_fit_table_rows(app) + blank : OC_FIT_TABLE_LEAST, 2};
     blocks[REASON] = (struct oc_block){app->stale || blank ? 3 : 1, reason_rows(app, rect.w), app->stale ? 1 : 3};
     blocks[PROBE] = (struct oc_block){probe ? 1 : 0, probe ? probe + blank : 0, 4};
     blocks[MOMENTS] = (struct oc_block){blank ? moments : 0, blank ? moments + blank : 0, 5};

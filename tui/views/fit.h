@@ -17,8 +17,9 @@ void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, str
 int oc_fit_probe_rows(const struct oc_app *app);
 void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
 
-/* The table per class, 8 rows, and up to 3 more of totals. */
-enum { OC_FIT_TABLE_LEAST = 8, OC_FIT_TABLE_MOST = 11 };
+/* The table per class, 8 rows; totals and a note take more. */
+enum { OC_FIT_TABLE_LEAST = 8 };
+int oc_fit_table_rows(const struct oc_app *app);
 void oc_fit_table_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
 
 /* The worst stage's rank. */

@@ -1,0 +1,350 @@
+/* The program on a terminal: what arrives there is what the canvas holds, the terminal is given back however it ends,
+ * and nothing is sent when nothing changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "help_vterm.h"
+
+static const char example[] = OOMCAST_SOURCE "/examples/llama3-8b-sgd-fp16.sh";
+
+static void start(struct oc_pty *pty, int width, int height, const char *const *environment)
+{
+    oc_pty_start(pty, width, height, environment, (const char *const[]){OOMCAST_BIN, "--no-live", example, NULL});
+    oc_pty_settle(pty, 150);
+}
+
+/* The rows that the program says it drew, from its own :save-screen without a terminal. */
+static char *rows_on_canvas(int width, int height, const char *keys, const char *options)
+{
+    char script[64] = "/tmp/oomcast-script-XXXXXX", saved[80], command[512];
+    int fd = mkstemp(script);
+    assert_true(fd >= 0);
+    snprintf(saved, sizeof saved, "%s.screen", script);
+    FILE *file = fdopen(fd, "w");
+    fprintf(file, ":size %d %d\n%s%s:save-screen %s\n", width, height, keys, keys[0] ? "\n" : "", saved);
+    fclose(file);
+    snprintf(command, sizeof command, "%s --no-live --no-display %s --script %s %s", OOMCAST_BIN, options, script,
+             example);
+    assert_int_equal(system(command), 0);
+    char *text = calloc(1, 1 << 17);
+    file = fopen(saved, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 17) - 1, file) > 0);
+    fclose(file);
+    unlink(script);
+    unlink(saved);
+    char *rows = strchr(text, '\n') + 1, *end = strstr(rows, "\nstyles\n");
+    assert_non_null(end);
+    end[1] = '\0';
+    memmove(text, rows, strlen(rows) + 1);
+    return text;
+}
+
+static void assert_same_rows(struct oc_pty *pty, const char *keys, const char *options)
+{
+    char *expected = rows_on_canvas(pty->width, pty->height, keys, options), *text = oc_pty_text(pty);
+    assert_string_equal(text, expected);
+    free(expected);
+    free(text);
+}
+
+static void the_terminal_shows_the_canvas(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{80, 24}, {160, 48}, {60, 20}, {100, 30}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct oc_pty pty;
+        start(&pty, sizes[i][0], sizes[i][1], NULL);
+        assert_true(pty.alternate && !pty.cursor);
+        assert_same_rows(&pty, "", "");
+        oc_pty_keys(&pty, "b");
+        oc_pty_keys(&pty, "l");
+        assert_same_rows(&pty, "bl", "");
+        oc_pty_end(&pty);
+    }
+}
+
+static void colours_come_from_the_palette(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24, NULL);
+    assert_true(oc_pty_has_colour(&pty));
+    bool weights = false;
+    for (int y = 0; y < 24; y++)
+        for (int x = 0; x < 80; x++) weights |= oc_pty_background(&pty, x, y) == 74;
+    assert_true(weights);
+    oc_pty_end(&pty);
+}
+
+static void without_colour_letters_fill_the_bars(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment[4], *options;
+    } cases[] = {
+        {{"NO_COLOR=1"}, "--color never"},
+        {{"TERM=vt100"}, "--color never"},
+        {{"TERM=vt100", "LC_ALL=C"}, "--color never --ascii"},
+        {{"TERM=xterm-mono"}, "--color never"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct oc_pty pty;
+        start(&pty, 80, 24, cases[i].environment);
+        char *text = oc_pty_text(&pty);
+        assert_false(oc_pty_has_colour(&pty));
+        assert_non_null(strstr(text, "WWWMMM"));
+        if (strstr(cases[i].options, "--ascii"))
+            for (char *at = text; *at; at++) assert_true((unsigned char)*at < 0x80);
+        free(text);
+        assert_same_rows(&pty, "", cases[i].options);
+        oc_pty_end(&pty);
+    }
+}
+
+static void few_colours_keep_the_letters(void **state)
+{
+    (void)state;
+    static const char *const terms[] = {"TERM=screen", "TERM=linux", "TERM=xterm"};
+    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
+        struct oc_pty pty;
+        start(&pty, 80, 24, (const char *const[]){terms[i], NULL});
+        char *text = oc_pty_text(&pty);
+        assert_true(oc_pty_has_colour(&pty));
+        if (!strstr(text, "MMM")) fail_msg("%s:\n%s", terms[i], text);
+        free(text);
+        oc_pty_end(&pty);
+    }
+}
+
+static void an_unknown_terminal_falls_back(void **state)
+{
+    (void)state;
+    static const char *const terms[] = {"TERM=xterm-kitty-nosuch", "TERM=nosuch"};
+    for (size_t i = 0; i < 2; i++) {
+        struct oc_pty pty;
+        start(&pty, 80, 24, (const char *const[]){terms[i], NULL});
+        char *text = oc_pty_text(&pty);
+        assert_non_null(strstr(text, "oomcast"));
+        free(text);
+        oc_pty_keys(&pty, "q");
+        assert_true(oc_pty_wait(&pty));
+        assert_int_equal(WEXITSTATUS(pty.status), 0);
+        oc_pty_end(&pty);
+    }
+}
+
+static void q_restores_the_terminal(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24, NULL);
+    assert_false(oc_pty_restored(&pty));
+    oc_pty_keys(&pty, "q");
+    assert_true(oc_pty_wait(&pty));
+    assert_true(WIFEXITED(pty.status) && WEXITSTATUS(pty.status) == 0);
+    assert_true(oc_pty_restored(&pty));
+    oc_pty_end(&pty);
+}
+
+static void every_signal_restores_the_terminal(void **state)
+{
+    (void)state;
+    static const struct {
+        int number;
+        bool crash;
+    } signals[] = {{SIGHUP, false}, {SIGTERM, false}, {SIGINT, false}, {SIGQUIT, false},
+                   {SIGSEGV, true}, {SIGABRT, true},  {SIGBUS, true},  {SIGFPE, true}};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct oc_pty pty;
+        start(&pty, 80, 24, NULL);
+        kill(pty.pid, signals[i].number);
+        if (!oc_pty_wait(&pty)) fail_msg("signal %d does not end it", signals[i].number);
+        if (!oc_pty_restored(&pty)) fail_msg("signal %d leaves the terminal changed", signals[i].number);
+        if (signals[i].crash) {
+            char *text = oc_pty_text(&pty);
+            assert_non_null(strstr(text, "The terminal was put back"));
+            free(text);
+            assert_true(WIFSIGNALED(pty.status) || WEXITSTATUS(pty.status) != 0); /* a sanitizer exits by itself */
+        } else {
+            assert_true(WIFEXITED(pty.status));
+            assert_int_equal(WEXITSTATUS(pty.status), 128 + signals[i].number);
+        }
+        oc_pty_end(&pty);
+    }
+}
+
+/* ^C comes from the terminal itself. */
+static void control_c_leaves(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24, NULL);
+    oc_pty_keys(&pty, "\003");
+    assert_true(oc_pty_wait(&pty));
+    assert_true(oc_pty_restored(&pty));
+    oc_pty_end(&pty);
+}
+
+/* ^Z under a shell with job control: without one the kernel does not stop a process. */
+static void suspended_and_resumed_it_draws_again(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    char command[512];
+    snprintf(command, sizeof command, "set -m; %s --no-live %s; echo is stopped; sleep 0.5; fg >/dev/null", OOMCAST_BIN,
+             example);
+    oc_pty_start(&pty, 80, 24, NULL, (const char *const[]){"/bin/bash", "-c", command, NULL});
+    oc_pty_settle(&pty, 200);
+    assert_true(pty.alternate);
+    oc_pty_keys(&pty, "\032");
+    assert_false(pty.alternate);
+    assert_true(pty.cursor);
+    char *text = oc_pty_text(&pty);
+    assert_non_null(strstr(text, "is stopped"));
+    free(text);
+    oc_pty_settle(&pty, 700);
+    assert_true(pty.alternate);
+    assert_same_rows(&pty, "", "");
+    oc_pty_keys(&pty, "q");
+    assert_true(oc_pty_wait(&pty));
+    assert_true(oc_pty_restored(&pty));
+    oc_pty_end(&pty);
+}
+
+static void a_terminal_that_goes_away_ends_it(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24, NULL);
+    vterm_free(pty.vterm);
+    close(pty.master);
+    for (int i = 0; i < 200 && !pty.ended; i++) {
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+        pty.ended = waitpid(pty.pid, &pty.status, WNOHANG) == pty.pid;
+    }
+    assert_true(pty.ended);
+}
+
+static void a_resize_is_followed(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24,
+          (const char *const[]){"LINES=24", "COLUMNS=80", NULL}); /* exported, they must not hold it back */
+    static const int sizes[][2] = {{120, 40}, {40, 10}, {300, 80}, {39, 9}, {5, 2}, {1, 1}, {60, 20}, {80, 24}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        oc_pty_resize(&pty, sizes[i][0], sizes[i][1]);
+        if (sizes[i][0] >= 39) assert_same_rows(&pty, "", "");
+    }
+    for (int width = 40; width <= 300; width += 20)
+        for (int height = 10; height <= 80; height += 14) oc_pty_resize(&pty, width, height);
+    oc_pty_keys(&pty, "q");
+    assert_true(oc_pty_wait(&pty));
+    assert_int_equal(pty.status, 0);
+    oc_pty_end(&pty);
+}
+
+static void idle_sends_nothing_and_keys_little(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 160, 48, NULL);
+    assert_int_equal(oc_pty_settle(&pty, 1500), 0);
+    long move = oc_pty_keys(&pty, "j"), change;
+    oc_pty_keys(&pty, "k");
+    change = oc_pty_keys(&pty, "l");
+    assert_true(move > 0 && change > 0);
+    print_message("bytes at 160x48: moving %ld, changing precision %ld\n", move, change);
+    assert_true(move < 700);
+    assert_true(oc_pty_keys(&pty, "\014") > 2000); /* Ctrl-L paints everything */
+    assert_int_equal(oc_pty_settle(&pty, 300), 0);
+    oc_pty_end(&pty);
+}
+
+/* Arrow keys in both forms; a broken or unknown sequence does nothing. */
+static void keys_are_understood_in_every_form(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24, NULL);
+    oc_pty_keys(&pty, "\033[B");
+    assert_same_rows(&pty, "j", "");
+    oc_pty_keys(&pty, "\033OB");
+    assert_same_rows(&pty, "jj", "");
+    oc_pty_keys(&pty, "\033[A\033OA");
+    assert_same_rows(&pty, "", "");
+    oc_pty_keys(&pty, "\033[1;5P\033[200~\033"); /* nothing that this program knows */
+    assert_same_rows(&pty, "", "");
+    oc_pty_keys(&pty, "\r");
+    assert_true(pty.cursor);
+    oc_pty_keys(&pty, "\177\010\033");
+    assert_same_rows(&pty, "", "");
+    oc_pty_end(&pty);
+}
+
+static void the_first_frame_is_quick(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    oc_pty_start(&pty, 80, 24, NULL, (const char *const[]){OOMCAST_BIN, "--no-live", example, NULL});
+    bool seen = false;
+    for (int i = 0; i < 200 && !seen; i++) {
+        oc_pty_settle(&pty, 1);
+        char *text = oc_pty_text(&pty);
+        seen = strstr(text, "quit") != NULL;
+        free(text);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 + (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+    assert_true(seen);
+    print_message("first frame after %.1f ms\n", ms);
+    oc_pty_end(&pty);
+}
+
+static void a_wrong_script_says_where(void **state)
+{
+    (void)state;
+    char command[512];
+    snprintf(command, sizeof command,
+             "printf 'j\\n:dance\\n' | %s --no-display --no-live --script /dev/stdin %s 2>&1 | grep -q '/dev/stdin:2: "
+             ".*dance'",
+             OOMCAST_BIN, example);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_terminal_shows_the_canvas),
+        cmocka_unit_test(colours_come_from_the_palette),
+        cmocka_unit_test(without_colour_letters_fill_the_bars),
+        cmocka_unit_test(few_colours_keep_the_letters),
+        cmocka_unit_test(an_unknown_terminal_falls_back),
+        cmocka_unit_test(q_restores_the_terminal),
+        cmocka_unit_test(every_signal_restores_the_terminal),
+        cmocka_unit_test(control_c_leaves),
+        cmocka_unit_test(suspended_and_resumed_it_draws_again),
+        cmocka_unit_test(a_terminal_that_goes_away_ends_it),
+        cmocka_unit_test(a_resize_is_followed),
+        cmocka_unit_test(idle_sends_nothing_and_keys_little),
+        cmocka_unit_test(keys_are_understood_in_every_form),
+        cmocka_unit_test(the_first_frame_is_quick),
+        cmocka_unit_test(a_wrong_script_says_where),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
