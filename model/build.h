@@ -17,6 +17,7 @@ enum oc_cast {
 struct oc_param {
     const char *name;
     uint64_t elements;
+    uint64_t rows; /* of the matrix: elements / rows columns */
     uint32_t count;
     uint8_t part, kind;        /* as in struct oc_entry */
     uint8_t forward, backward; /* sub-steps in which the op set uses it and makes its gradient */

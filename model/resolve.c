@@ -125,6 +125,9 @@ static bool derive_ranks(struct oc_plan *plan, struct oc_warnings *warnings, str
     if (c->parallel_zero && c->parallel_shard_group) {
         if (!oc_check_divides("parallel.shard_group", c->parallel_shard_group, "data-parallel ranks", group, error))
             return false;
+        plan->expert_shard =
+            plan->expert_shard * c->parallel_shard_group / group; /* as many instances as of the rest */
+        if (plan->expert_shard < 1) plan->expert_shard = 1;
         plan->shard = c->parallel_shard_group;
     }
     return true;

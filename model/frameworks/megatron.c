@@ -3,11 +3,10 @@
  * Source: NVIDIA/Megatron-LM @d98e8a64; shared/reference/memory-megatron.md sections 1 and 8. */
 #include "model/build.h"
 #include "model/frameworks/framework.h"
-#include "model/frameworks/megatron_layout.h"
+#include "model/frameworks/megatron_parts.h"
 
 #define OPTIMIZER "Megatron-LM core/optimizer/optimizer.py"
 #define BUFFER    "Megatron-LM core/distributed/param_and_grad_buffer.py"
-#define TE        "TransformerEngine pytorch/module/base.py, cpp_extensions/gemm.py"
 
 static void defaults(struct oc_config *c)
 {
@@ -187,78 +186,11 @@ static const struct oc_state_rule states[] = {
     {"exp_avg_sq", "TransformerEngine pytorch/optimizers", "", moment2},
     {0}};
 
-/* One dummy weight gradient for each distinct shape of a matrix, kept by TransformerEngine from the first backward. */
-static void add_dummy_gradients(struct oc_build *build)
-{
-    for (int i = 0; i < build->n_params; i++) {
-        const struct oc_param *param = &build->params[i];
-        bool seen = param->cast != OC_CAST_KEPT;
-        for (int j = 0; j < i && !seen; j++)
-            seen = build->params[j].cast == OC_CAST_KEPT && build->params[j].elements == param->elements;
-        if (seen) continue;
-        const struct oc_entry dummy = {
-            .name = param->name,
-            .copy = "dummy weight gradient",
-            .why = "TransformerEngine caches one per shape when weight gradients are fused into main_grad",
-            .source = TE,
-            .elements = param->elements,
-            .count = 1,
-            .class = OC_BUFFERS,
-            .dtype = (uint8_t)build->plan->dt.weights,
-            .kind = OC_END_ANY,
-            .birth = oc_first_backward(build),
-            .death = OC_AT(END)};
-        oc_build_add(build, &dummy);
-    }
-}
-
-static void add_te_workspace(struct oc_build *build)
-{
-    /* TE pytorch/cpp_extensions/gemm.py:40-45. */
-    const bool hopper = build->plan->sm >= 90;
-    const struct oc_entry workspace = {.name = "TransformerEngine GEMM workspace",
-                                       .why = "4 MiB; 32 MiB + 1 KiB on Hopper and later",
-                                       .source = TE,
-                                       .elements = hopper ? 33554432 + 1024 : 4194304,
-                                       .count = 1,
-                                       .class = OC_BUFFERS,
-                                       .dtype = OC_INT8,
-                                       .birth = OC_AT(START),
-                                       .death = OC_AT(END)};
-    oc_build_add(build, &workspace);
-}
-
-/* The output layer gathers its input into a buffer that grows once and stays. */
-static void add_global_buffer(struct oc_build *build)
-{
-    const struct oc_entry buffer = {.name = "global memory buffer, output layer",
-                                    .why = "sequence parallelism gathers the output layer's input here",
-                                    .source = "Megatron-LM core/utils.py:727 GlobalMemoryBuffer",
-                                    .elements = oc_mul(build->sizes.dim[OC_D_TOKENS], build->sizes.dim[OC_D_HIDDEN]),
-                                    .count = 1,
-                                    .class = OC_BUFFERS,
-                                    .dtype = (uint8_t)build->plan->dt.compute,
-                                    .birth = OC_AT(START),
-                                    .death = OC_AT(END)};
-    oc_build_add(build, &buffer);
-}
-
-static void buffers(struct oc_build *build)
-{
-    const struct oc_plan *plan = build->plan;
-    if (!plan->has_shape) return;
-    const bool te = plan->c.kernels_transformer == OC_OPSET_TE;
-    if (te && plan->c.megatron_gradient_accumulation_fusion) add_dummy_gradients(build);
-    if (te && plan->sm) add_te_workspace(build);
-    if (plan->c.parallel_sp && oc_plan_has_head(plan, build->stage, plan->c.parallel_vpp - 1)) add_global_buffer(build);
-    oc_add_cublas(build);
-}
-
 const struct oc_framework_rules oc_megatron_rules = {.name = "Megatron-LM",
                                                      .source = "NVIDIA/Megatron-LM @d98e8a64, core",
                                                      .defaults = defaults,
                                                      .decide = decide,
                                                      .states = states,
-                                                     .buffers = buffers,
+                                                     .buffers = oc_megatron_buffers,
                                                      .padded = oc_megatron_padded,
                                                      .counts_activations = true};

@@ -3,7 +3,7 @@
  * padded to lcm(d, 128), d being the ranks that share it. Buckets exist only with --overlap-grad-reduce, on the first
  * pipeline stage's first chunk; elsewhere there is one. A tied embedding over several stages has a bucket of its own.
  */
-#include "model/frameworks/megatron_layout.h"
+#include "model/frameworks/megatron_parts.h"
 
 struct layout {
     uint64_t start, bucket_start; /* elements */

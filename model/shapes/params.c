@@ -146,6 +146,7 @@ static void add_param(struct oc_build *build, const struct row *row, const struc
     build->params[build->n_params++] =
         (struct oc_param){.name = row->name,
                           .elements = oc_mul(dim[row->rows], dim[row->columns]),
+        .rows = dim[row->rows],
                           .count = count,
                           .part = row->part,
                           .kind = row->part == OC_PART_LAYER ? (uint8_t)kind : OC_END_HERE,
