@@ -1,0 +1,72 @@
+/* How far the model is from memory measured in real training runs: tests/corpus, answered in this process.
+ *
+ *     oomcast_accuracy [--only SUBSTRING] [--worst N] [--rows] [--page] [--may-fall-short] [FOLDER]
+ *
+ * Exit status: 0 when every promise is kept, 1 when one falls short, 2 on bad usage or a malformed corpus. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "print.h"
+
+struct options {
+    const char *only, *folder;
+    int worst;
+    bool rows, page, may_fall_short;
+};
+
+static bool read_options(int argc, char **argv, struct options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--only") && i + 1 < argc)
+            o->only = argv[++i];
+        else if (!strcmp(argv[i], "--worst") && i + 1 < argc)
+            o->worst = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--rows"))
+            o->rows = true;
+        else if (!strcmp(argv[i], "--page"))
+            o->page = true;
+        else if (!strcmp(argv[i], "--may-fall-short"))
+            o->may_fall_short = true;
+        else if (argv[i][0] != '-')
+            o->folder = argv[i];
+        else
+            return false;
+    }
+    return true;
+}
+
+/* Prints what was asked for. Returns whether every promise is kept. */
+static bool print(const struct score *score, const struct options *o)
+{
+    if (o->page) {
+        char notes[1024];
+        snprintf(notes, sizeof notes, "%s/notes", o->folder);
+        print_page(score, notes);
+        return true;
+    }
+    if (o->rows) print_rows(score);
+    print_summary(score, o->worst);
+    return print_contract(score);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.only = "", .folder = OOMCAST_SOURCE "/tests/corpus", .worst = 12};
+    if (!read_options(argc, argv, &o)) {
+        fputs("usage: oomcast_accuracy [--only SUBSTRING] [--worst N] [--rows] [--page] [--may-fall-short] [FOLDER]\n",
+              stderr);
+        return 2;
+    }
+    struct corpus corpus;
+    struct score score = {0};
+    char why[512] = "out of memory";
+    const bool good = corpus_read(&corpus, o.folder, why, sizeof why) && score_run(&corpus, o.only, &score);
+    bool kept = false;
+    if (good)
+        kept = print(&score, &o);
+    else
+        fprintf(stderr, "oomcast_accuracy: %s\n", why);
+    score_free(&score);
+    corpus_free(&corpus);
+    return !good ? 2 : kept || o.may_fall_short ? 0 : 1;
+}
