@@ -368,11 +368,12 @@ void oc_app_live(struct oc_app *app, int64_t now)
     if (app->shape.uncovered)
         oc_live_forget(app->live, OC_LANE_DRY);
     else
-        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, now, force);
+        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, 0, now, force);
     if (app->shape.reason)
         oc_live_forget(app->live, OC_LANE_HOST);
     else
-        oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, now, force);
+        oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, app->probe_bytes, now,
+                     force);
 }
 
 const struct oc_result *oc_app_simulated(const struct oc_app *app)

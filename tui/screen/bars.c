@@ -106,7 +106,7 @@ static void draw_label(struct oc_canvas *canvas, int x, int y, const struct oc_b
 void oc_bar_draw(struct oc_canvas *canvas, int x, int y, int width, const struct oc_bar *bar)
 {
     if (width <= 0) return;
-    struct shape shape = {.units = canvas->colour && !canvas->ascii ? 8 : 1, .capacity = -1};
+    struct shape shape = {.units = canvas->colour && !canvas->ascii && !bar->coarse ? 8 : 1, .capacity = -1};
     oc_bar_edges(bar->classes, OC_CLASSES, bar->scale, width * shape.units, shape.edges);
     if (bar->capacity && bar->capacity <= bar->scale) {
         shape.capacity = round_edge((double)bar->capacity, (double)bar->scale, width);

@@ -22,6 +22,7 @@ struct oc_bar {
     uint64_t capacity;       /* bytes where the line is drawn and '!' begins; 0 = none */
     enum oc_unit unit;       /* of the amounts inside long segments */
     bool ghost;              /* a bar for comparison: letters without amounts */
+    bool coarse;             /* whole cells only: half the bytes to a terminal, for rows that say the same again */
 };
 
 void oc_bar_draw(struct oc_canvas *canvas, int x, int y, int width, const struct oc_bar *bar);

@@ -31,29 +31,30 @@ static const char *file_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static void draw_header(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+/* The run in a few words, long or short. */
+static void write_run(const struct oc_app *app, bool whole, char *text, size_t size)
 {
     const struct oc_plan *plan = &app->answer->plan;
-    char left[256], right[256], framework[OC_NAME_MAX], params[24];
+    char framework[OC_NAME_MAX], params[24];
+    oc_option_text(&plan->c, OC_OPT_framework, framework, sizeof framework);
+    short_count(app->answer->params_total, params, sizeof params);
+    snprintf(text, size, "%s  %s%s  %lld GPU%s%s%s", framework, params, whole ? " parameters" : "",
+             (long long)plan->c.parallel_world, plan->c.parallel_world == 1 ? "" : "s",
+             whole && plan->c.gpu[0] ? "  " : "", whole ? plan->c.gpu : "");
+}
+
+static void draw_header(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+{
+    char left[256], right[256];
+    int room = rect.w - 2, least = 22; /* columns of the left part that are worth having */
     oc_canvas_fill(canvas, rect, OC_ROLE_HEADER);
-    snprintf(right, sizeof right, "%s  %s parameters  %lld GPU%s%s%s",
-             oc_option_text(&plan->c, OC_OPT_framework, framework, sizeof framework),
-             short_count(app->answer->params_total, params, sizeof params), (long long)plan->c.parallel_world,
-             plan->c.parallel_world == 1 ? "" : "s", plan->c.gpu[0] ? "  " : "", plan->c.gpu);
     snprintf(left, sizeof left, "oomcast  %s  %s%s", oc_views[app->view]->title,
              app->input->n_files ? file_part(app->input->files[0]) : "no file", app->undo.at > 0 ? " *" : "");
-    int room = rect.w - 2, right_width = oc_text_width(right);
-    if (oc_text_width(left) + right_width + 3 > room) { /* the numbers stay, the name gives way */
-        int left_room = room - right_width - 3;
-        if (left_room < 8) {
-            oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, right);
-            return;
-        }
-        oc_canvas_text(canvas, rect.x + 1, rect.y, left_room, OC_ROLE_HEADER, left);
-    } else {
-        oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, left);
-    }
+    write_run(app, true, right, sizeof right);
+    if (oc_text_width(right) + 2 + least > room) write_run(app, false, right, sizeof right);
+    if (oc_text_width(right) + 2 + 7 > room) right[0] = '\0';
     oc_canvas_right(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, right);
+    oc_canvas_text(canvas, rect.x + 1, rect.y, right[0] ? room - oc_text_width(right) - 2 : room, OC_ROLE_HEADER, left);
     for (int i = 0; i < 7; i++) oc_canvas_at(canvas, rect.x + 1 + i, rect.y)->style.attr |= OC_ATTR_BOLD;
 }
 
@@ -141,7 +142,7 @@ static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, stru
         oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_DIM, probe);
 }
 
-static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool tabs)
 {
     struct oc_hint_item items[OC_REQUESTS];
     if (app->mode == OC_MODE_PROMPT) {
@@ -150,7 +151,12 @@ static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct
         oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, app->message[0] ? OC_ROLE_WARN : OC_ROLE_HINT, text);
         return;
     }
-    int n = oc_hint_row(rect.w - 2, items), x = rect.x + 1;
+    int x = rect.x + 1;
+    if (tabs) { /* the way to the other half of the screen comes first */
+        x += oc_canvas_text(canvas, x, rect.y, 3, OC_ROLE_HINT_KEY, "Tab") + 1;
+        x += oc_canvas_text(canvas, x, rect.y, 7, OC_ROLE_HINT, app->panel_shown ? "view" : "panel") + 2;
+    }
+    int n = oc_hint_row(rect.x + rect.w - 1 - x, items);
     for (int i = 0; i < n; i++) {
         x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT_KEY, items[i].keys) + 1;
         x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT, items[i].word) + 2;
@@ -196,5 +202,5 @@ void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
     }
     draw_help(app, canvas, layout.help);
     draw_status(app, canvas, layout.status);
-    draw_hint(app, canvas, layout.hint);
+    draw_hint(app, canvas, layout.hint, layout.kind == OC_LAYOUT_TABS);
 }

@@ -1,10 +1,11 @@
 #include "tui/screen/live.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE = 32, MAX_ARGS = 2 * OC_OPTIONS + 8, ARG = OC_NAME_MAX + 64 };
+enum { CACHE = 32, MAX_ARGS = 2 * OC_OPTIONS + 10, ARG = OC_NAME_MAX + 64 };
 
 /* How long a configuration must stand still before a child is started for it. */
 static const int debounce[OC_LANES] = {[OC_LANE_DRY] = 60, [OC_LANE_HOST] = 150};
@@ -15,9 +16,10 @@ struct lane {
     struct oc_child *child;
     uint64_t wanted; /* plan the lane is about; 0 = none */
     struct oc_config config;
-    bool due;      /* a child is to be started at `start` */
-    int64_t start; /* when; later when the child was started */
-    int percent;   /* last progress that was drawn */
+    uint64_t limit; /* bytes; 0 = none */
+    bool due;       /* a child is to be started at `start` */
+    int64_t start;  /* when; later when the child was started */
+    int percent;    /* last progress that was drawn */
     struct oc_result cache[CACHE];
     int n_cache, oldest;
 };
@@ -80,8 +82,8 @@ void oc_live_forget(struct oc_live *live, enum oc_lane lane)
     live->lanes[lane].wanted = 0;
 }
 
-void oc_live_want(struct oc_live *live, enum oc_lane which, const struct oc_config *config, uint64_t hash, int64_t now,
-                  bool force)
+void oc_live_want(struct oc_live *live, enum oc_lane which, const struct oc_config *config, uint64_t hash,
+                  uint64_t limit, int64_t now, bool force)
 {
     struct lane *lane = &live->lanes[which];
     bool same = lane->wanted == hash;
@@ -89,6 +91,7 @@ void oc_live_want(struct oc_live *live, enum oc_lane which, const struct oc_conf
     stop(lane);
     lane->wanted = hash;
     lane->config = *config;
+    lane->limit = limit;
     if (find(lane, hash) && !force) return;
     lane->due = true;
     lane->start = force ? now : now + debounce[which];
@@ -107,6 +110,7 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     struct lane *lane = &live->lanes[which];
     char *argv[MAX_ARGS], (*text)[ARG] = calloc(OC_OPTIONS, sizeof *text);
     int n = 0;
+    char limit[24];
     struct oc_error error = {0};
     lane->due = false;
     lane->percent = -1;
@@ -120,7 +124,11 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     argv[n++] = (char *)"--full"; /* the host lane's configuration is cut already */
     argv[n++] = (char *)"--device";
     argv[n++] = (char *)device[which];
-    argv[n++] = (char *)"--full"; /* what is to be cut was cut before */
+    if (lane->limit) {
+        snprintf(limit, sizeof limit, "%" PRIu64, lane->limit);
+        argv[n++] = (char *)"--limit";
+        argv[n++] = limit;
+    }
     for (int id = 0; id < OC_OPTIONS; id++) {
         char value[OC_NAME_MAX];
         if (!oc_given(&lane->config, (enum oc_option_id)id)) continue;

@@ -21,8 +21,8 @@ void oc_live_end(struct oc_live *live);
 /* Says which plan a lane is about now: its configuration (what is given in it goes to the child as --set) and its hash.
  * A child that runs for another plan is stopped. Nothing starts when the result is known, or fails to start twice.
  * `force` runs again. */
-void oc_live_want(struct oc_live *live, enum oc_lane lane, const struct oc_config *config, uint64_t hash, int64_t now,
-                  bool force);
+void oc_live_want(struct oc_live *live, enum oc_lane lane, const struct oc_config *config, uint64_t hash,
+                  uint64_t limit, int64_t now, bool force);
 
 /* The lane is about nothing: stops its child. */
 void oc_live_forget(struct oc_live *live, enum oc_lane lane);

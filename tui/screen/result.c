@@ -15,7 +15,7 @@ static const cJSON *member(const cJSON *object, const char *name)
 static uint64_t bytes_of(const cJSON *object, const char *name)
 {
     const cJSON *item = member(object, name);
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 9.0e15) return 0;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 9007199254740992.0) return 0;
     return (uint64_t)item->valuedouble;
 }
 

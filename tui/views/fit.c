@@ -111,6 +111,7 @@ static void want(const struct oc_app *app, struct oc_rect rect, struct oc_block 
     char verdict[200];
     int blank = rect.h >= ROOMY ? 1 : 0, inner = rect.w - 2;
     int bars = oc_fit_bars_rows(app), probe = oc_fit_probe_rows(app), moments = oc_fit_moments_rows(app);
+    int one_row = blank || !probe ? probe : 1; /* of the probe, where rows are scarce */
     write_verdict(app, inner, verdict, sizeof verdict);
     int rows = 1 + oc_canvas_wrap(NULL, (struct oc_rect){0, 0, inner, 0}, 0, OC_ROLE_TEXT, verdict);
     blocks[VERDICT] = (struct oc_block){rows, rows + blank, 0};
@@ -118,7 +119,7 @@ static void want(const struct oc_app *app, struct oc_rect rect, struct oc_block 
     blocks[TABLE] =
         (struct oc_block){OC_FIT_TABLE_LEAST, blank ? oc_fit_table_rows(app) + blank : OC_FIT_TABLE_LEAST, 2};
     blocks[REASON] = (struct oc_block){app->stale || blank ? 3 : 1, reason_rows(app, rect.w), app->stale ? 1 : 3};
-    blocks[PROBE] = (struct oc_block){probe ? 1 : 0, probe ? probe + blank : 0, 4};
+    blocks[PROBE] = (struct oc_block){one_row, blank && probe ? probe + 1 : one_row, 4};
     blocks[MOMENTS] = (struct oc_block){blank ? moments : 0, blank ? moments + blank : 0, 5};
 }
 

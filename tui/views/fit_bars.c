@@ -17,7 +17,7 @@ struct row {
     const char *label;
     const struct oc_instant *peak;
     uint64_t device; /* upper end of the bytes on the device; 0 = not known for this row */
-    bool ghost;
+    bool ghost, coarse;
 };
 
 struct chart {
@@ -58,7 +58,7 @@ static void draw_row(struct chart *chart, const struct row *row)
     const struct oc_rect *rect = &chart->rect;
     if (chart->y >= rect->y + rect->h) return;
     int x = rect->x + LABEL, width = bar_width(chart);
-    struct oc_bar bar = {row->peak->classes, chart->scale, chart->capacity, chart->unit, row->ghost};
+    struct oc_bar bar = {row->peak->classes, chart->scale, chart->capacity, chart->unit, row->ghost, row->coarse};
     oc_canvas_text(chart->canvas, rect->x + 1, chart->y, LABEL - 2, row->ghost ? OC_ROLE_DIM : OC_ROLE_TEXT,
                    row->label);
     oc_bar_draw(chart->canvas, x, chart->y, width, &bar);
@@ -109,11 +109,11 @@ static void draw_title(const struct oc_app *app, struct chart *chart)
     if (chart->capacity)
         snprintf(text, sizeof text, chart->capacity > chart->scale ? "capacity %s >>" : "capacity %s", capacity);
     int start = oc_canvas_right(chart->canvas, rect->x, chart->y, rect->w - 1, OC_ROLE_CAPACITY, text);
-    const char *title =
-        app->answer->n_ranks > 1 ? "Peak per pipeline stage, steady step" : "Peak of each rank, steady step";
-    if (oc_text_width(title) + 8 > start - rect->x)
-        title = app->answer->n_ranks > 1 ? "Peak per stage" : "Peak of each rank";
-    oc_canvas_print(chart->canvas, rect->x + 1, chart->y, start - rect->x - 2, OC_ROLE_TITLE, "%s, %s", title, unit);
+    static const char *const titles[2][3] = {{"Peak of each rank, steady step", "Peak of each rank", "Peak"},
+                                             {"Peak per pipeline stage, steady step", "Peak per stage", "Peak"}};
+    const char *const *title = titles[app->answer->n_ranks > 1];
+    while (strcmp(*title, "Peak") != 0 && oc_text_width(*title) + 8 > start - rect->x) title++;
+    oc_canvas_print(chart->canvas, rect->x + 1, chart->y, start - rect->x - 2, OC_ROLE_TITLE, "%s, %s", *title, unit);
     chart->y++;
 }
 
@@ -130,7 +130,7 @@ static void draw_companions(const struct oc_app *app, struct chart *chart)
 {
     const struct oc_result *simulated = oc_app_simulated(app);
     if (simulated && simulated->status == OC_PROBE_DONE) {
-        struct row row = {"simulated", &simulated->rank.peak, 0, false};
+        struct row row = {"simulated", &simulated->rank.peak, 0, false, false};
         draw_row(chart, &row);
     } else if (simulated && chart->y < chart->rect.y + chart->rect.h) {
         oc_canvas_text(chart->canvas, chart->rect.x + 1, chart->y, LABEL - 2, OC_ROLE_TEXT, "simulated");
@@ -139,7 +139,7 @@ static void draw_companions(const struct oc_app *app, struct chart *chart)
     }
     if (app->has_base) {
         const struct oc_rank *rank = oc_fit_worst(app->base);
-        struct row row = {"base", &rank->peak, device_of(app, app->base, rank), true};
+        struct row row = {"base", &rank->peak, device_of(app, app->base, rank), true, false};
         draw_row(chart, &row);
     }
 }
@@ -162,7 +162,7 @@ void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct
         const struct oc_rank *rank =
             &app->answer->ranks[groups[i].worst ? app->answer->verdict.worst_stage : groups[i].first];
         stages_label(app->answer, &groups[i], label, sizeof label);
-        struct row row = {label, &rank->peak, device_of(app, app->answer, rank), false};
+        struct row row = {label, &rank->peak, device_of(app, app->answer, rank), false, false};
         draw_row(&chart, &row);
         if (groups[i].worst) draw_companions(app, &chart);
     }
@@ -196,7 +196,7 @@ void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, str
         snprintf(name, sizeof name, "%s", oc_moment_name((enum oc_moment)i));
         for (char *at = name; *at; at++) /* "after_step" is a name for programs */
             if (*at == '_') *at = ' ';
-        draw_row(&chart, &(struct row){name, instant, 0, false});
+        draw_row(&chart, &(struct row){name, instant, 0, false, true});
     }
 }
 
@@ -236,8 +236,8 @@ void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struc
     int used = oc_canvas_print(canvas, rect.x + 1, chart.y, rect.w - 2, OC_ROLE_TITLE, "Measured, %s",
                                oc_unit_name(chart.unit));
     oc_canvas_print(canvas, rect.x + 1 + used, chart.y++, rect.w - 2 - used, OC_ROLE_DIM, ": %s", shape);
-    draw_row(&chart, &(struct row){"model", model, 0, false});
-    draw_row(&chart, &(struct row){"measured", measured, 0, false});
+    draw_row(&chart, &(struct row){"model", model, 0, false, false});
+    draw_row(&chart, &(struct row){"measured", measured, 0, false, false});
     if (chart.y < rect.y + rect.h)
         oc_canvas_print(canvas, rect.x + LABEL, chart.y, rect.w - LABEL - 1, OC_ROLE_DIM, "measured - model = %s B",
                         difference);
