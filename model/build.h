@@ -23,6 +23,11 @@ struct oc_param {
     uint8_t forward, backward; /* sub-steps in which the op set uses it and makes its gradient */
     uint8_t cast;              /* enum oc_cast */
     bool expert;               /* of a routed expert: its states are shared over the expert data-parallel ranks */
+    bool frozen;               /* not trained: it has no gradient and no states */
+    bool quantized;            /* frozen, and kept in 4 or 8 bits with scales */
+    bool adapter;              /* of a low-rank adapter: trained, in the adapters' own type */
+    uint32_t matrices;         /* separate matrices in one instance (experts, gate and up): scales are counted by it */
+    uint64_t columns;          /* inputs of the matrix */
     bool tied_gradient;        /* its gradient is added to one that is there already: the embedding under a tied head */
 };
 

@@ -38,7 +38,8 @@ static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t in
     chunk->embedding = oc_plan_has_embedding(plan, stage, index);
     chunk->head = oc_plan_has_head(plan, stage, index);
     if (!plan->has_shape) return;
-    const int64_t layers = oc_plan_layers(plan, stage, index);
+    /* Multi-token prediction adds layers behind the last: like that one in kind. */
+    const int64_t layers = oc_plan_layers(plan, stage, index) + (chunk->head ? plan->c.model_mtp_layers : 0);
     chunk->first_layer = oc_plan_first_layer(plan, stage, index);
     const int64_t experts = moe_layers(plan, chunk->first_layer, layers);
     const bool full = plan->c.recompute == OC_RECOMPUTE_FULL, block = plan->c.recompute_method == OC_METHOD_BLOCK;

@@ -188,6 +188,9 @@ struct oc_rank {
  * does not grow with layers or micro-batches. Cannot fail on a ledger that oc_estimate() made. */
 void oc_sweep(const struct oc_ledger *ledger, struct oc_rank *rank);
 
+/* Sets first_peak and peak from the moments. */
+void oc_rank_find_peaks(struct oc_rank *rank);
+
 /* Appends an entry; returns it, or NULL when the ledger is full. */
 struct oc_entry *oc_ledger_add(struct oc_ledger *ledger, const struct oc_entry *entry);
 

@@ -29,8 +29,9 @@ bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
 /* Parameters of the whole model, each counted once, the padding of the vocabulary included. */
 uint64_t oc_model_params(const struct oc_plan *plan);
 
-/* Replays the ledger's allocations over three steps through the caching allocator and sets rank->reserved (simulated).
- * False when the allocator runs out of host memory. */
+/* Replays the ledger's allocations over three steps through the caching allocator and sets rank->reserved (simulated);
+ * adds to the moments' allocated bytes (class B) what large blocks that are not split hold beyond their request. False
+ * when the allocator runs out of host memory. */
 bool oc_reserve(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,
                 struct oc_rank *rank);
 

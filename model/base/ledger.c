@@ -51,6 +51,21 @@ struct oc_entry *oc_ledger_add(struct oc_ledger *ledger, const struct oc_entry *
     return &ledger->entries[ledger->n_entries++];
 }
 
+/* The highest instant of an iteration, init excluded. */
+static const struct oc_instant *highest(const struct oc_instant *instants)
+{
+    const struct oc_instant *best = &instants[OC_M_FORWARD];
+    for (int m = OC_M_LOSS; m < OC_MOMENTS; m++)
+        if (instants[m].exists && (!best->exists || instants[m].allocated > best->allocated)) best = &instants[m];
+    return best;
+}
+
+void oc_rank_find_peaks(struct oc_rank *rank)
+{
+    rank->first_peak = *highest(rank->moments[OC_FIRST]);
+    rank->peak = *highest(rank->moments[OC_STEADY]);
+}
+
 const char *oc_place_text(const struct oc_place *place, char *text, int size)
 {
     if (place->micro_batch < 0)

@@ -299,14 +299,6 @@ static const struct {
             {OC_ST_AFTER_STEP, OC_PH_AFTER_STEP},
             {OC_ST_IDLE, OC_PH_IDLE}};
 
-static const struct oc_instant *highest(const struct oc_instant *moments)
-{
-    const struct oc_instant *best = &moments[OC_M_FORWARD];
-    for (int m = OC_M_LOSS; m < OC_MOMENTS; m++)
-        if (moments[m].exists && (!best->exists || moments[m].allocated > best->allocated)) best = &moments[m];
-    return best;
-}
-
 void oc_sweep(const struct oc_ledger *ledger, struct oc_rank *rank)
 {
     struct sweep s;
@@ -332,6 +324,5 @@ void oc_sweep(const struct oc_ledger *ledger, struct oc_rank *rank)
         for (size_t i = 0; i < sizeof tail / sizeof *tail; i++)
             pass_outside(&s, (enum oc_stretch)tail[i].stretch, (enum oc_phase)tail[i].phase, true);
     }
-    rank->first_peak = *highest(rank->moments[OC_FIRST]);
-    rank->peak = *highest(rank->moments[OC_STEADY]);
+    oc_rank_find_peaks(rank);
 }

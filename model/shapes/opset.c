@@ -6,6 +6,17 @@ const struct oc_opset_rules *oc_opset(enum oc_opset opset)
     return opset == OC_OPSET_TE || opset == OC_OPSET_LOCAL ? &oc_te_rules : &oc_hf_rules;
 }
 
+/* TransformerEngine takes FlashAttention before Hopper and cuDNN's fused attention from there on. FlashAttention works
+ * on [batch, seq, ..] and keeps its output so; the projection keeps a [seq, batch, ..] copy, which is the same tensor
+ * only for one sample. Source: TE pytorch/attention/dot_product_attention/backends.py:942-955, 1361-1369. */
+static bool flash_keeps_output_twice(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    return c->kernels_transformer == OC_OPSET_TE && c->kernels_attention == OC_ATTN_FLASH && plan->sm > 0 &&
+           plan->sm < 90 && c->megatron_attention_backend != OC_BACKEND_FUSED && c->batch_micro > 1 &&
+           c->parallel_cp == 1;
+}
+
 uint64_t oc_facts(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
@@ -58,6 +69,8 @@ uint64_t oc_facts(const struct oc_plan *plan)
         {c->model_head == OC_HEAD_NONE, OC_F_NO_HEAD},
         {c->model_head == OC_HEAD_CLASSIFICATION, OC_F_CLASSIFY},
         {c->kernels_compile != 0, OC_F_COMPILED},
+        {flash_keeps_output_twice(plan), OC_F_FA_TWICE},
+        {c->model_experts > 0 && !plan->gated, OC_F_PROBS_ACT},
     };
     uint64_t have = 0;
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)

@@ -56,7 +56,10 @@
 #define OC_F_NO_HEAD      (UINT64_C(1) << 45) /* no output layer */
 #define OC_F_CLASSIFY     (UINT64_C(1) << 46) /* a classification head */
 #define OC_F_COMPILED     (UINT64_C(1) << 47) /* torch.compile */
-#define OC_F_NEVER        (UINT64_C(1) << 63) /* holds for no plan */
+#define OC_F_FA_TWICE     (UINT64_C(1) << 48) /* FlashAttention keeps its output beside a contiguous copy of it */
+#define OC_F_PROBS_ACT    (UINT64_C(1) << 49) /* experts scale their activations by the router's probabilities, unfused \
+                                               */
+#define OC_F_NEVER (UINT64_C(1) << 63)        /* holds for no plan */
 
 /* Number formats, as roles. */
 enum oc_role {
@@ -128,6 +131,25 @@ const struct oc_opset_rules *oc_opset(enum oc_opset opset);
 
 /* The facts of a plan, except OC_F_FULL, which depends on the kind of layer. */
 uint64_t oc_facts(const struct oc_plan *plan);
+
+/* Whether q, k and v come from one matrix in this plan's model. */
+bool oc_fused_qkv(const struct oc_plan *plan);
+
+/* Low-rank adapters over frozen weights (model/shapes/lora.c). What nothing that trains keeps, as facts. */
+uint64_t oc_lora_facts(const struct oc_plan *plan);
+
+/* Marks the parameters that are frozen and quantized, and appends the adapters' own. */
+void oc_build_adapters(struct oc_build *build);
+
+/* What the adapters of one kind of layer (or of the output layer) keep and make. */
+void oc_build_lora(struct oc_build *build, int kind, uint32_t layers);
+void oc_build_lora_head(struct oc_build *build);
+
+/* The type of a parameter itself: an adapter's, a frozen base's or a trained weight's. */
+enum oc_dtype oc_param_dtype(const struct oc_plan *plan, const struct oc_param *param);
+
+/* The tensors of a quantized matrix instead of the one of `entry`. */
+void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry);
 
 /* Kinds of layers, as bits: recomputed as a whole, and with experts. */
 enum { OC_KIND_KEPT = 0, OC_KIND_CHECKPOINTED = 1, OC_KIND_MOE = 2 };

@@ -8,8 +8,10 @@
 
 /* What rows of parameters can depend on. */
 enum {
-    FUSED = 1 << 0, /* q, k, v in one matrix; gate and up in one */
+    FUSED = 1 << 0, /* q, k, v in one matrix */
     SPLIT = 1 << 1, /* in matrices of their own */
+    FUSED_MLP = 1 << 20, /* gate and up in one matrix */
+    SPLIT_MLP = 1 << 21,
     GATED = 1 << 2,
     PLAIN = 1 << 3,    /* not gated */
     BIAS = 1 << 4,     /* every linear has a bias */
@@ -74,16 +76,16 @@ static const struct row table[] = {
     {"layers.norm2.bias", OC_PART_LAYER, H, OC_D_ONE, NORM2 | LAYERNORM, OC_USE_NORM2, OC_CAST_NONE},
     {"layers.norm3.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_OUT, OC_CAST_NONE},
     {"layers.norm4.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_DOWN, OC_CAST_NONE},
-    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FC1, H, FUSED | DENSE, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FFN, H, SPLIT | PLAIN | DENSE, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED | BIAS | DENSE, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | PLAIN | BIAS | DENSE, OC_USE_GATE,
+    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FC1, H, FUSED_MLP | DENSE, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FFN, H, SPLIT_MLP | PLAIN | DENSE, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED_MLP | BIAS | DENSE, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | PLAIN | BIAS | DENSE, OC_USE_GATE,
      OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.gate", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED | DENSE, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS | DENSE, OC_USE_GATE,
+    {"layers.mlp.gate", OC_PART_LAYER, OC_D_FFN, H, SPLIT_MLP | GATED | DENSE, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | GATED | BIAS | DENSE, OC_USE_GATE,
      OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.up", OC_PART_LAYER, OC_D_FFN, H, SPLIT | GATED | DENSE, OC_USE_UP, OC_CAST_KEPT},
-    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT | GATED | BIAS | DENSE, OC_USE_UP,
+    {"layers.mlp.up", OC_PART_LAYER, OC_D_FFN, H, SPLIT_MLP | GATED | DENSE, OC_USE_UP, OC_CAST_KEPT},
+    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | GATED | BIAS | DENSE, OC_USE_UP,
      OC_CAST_UNTIL_EXIT},
     {"layers.mlp.fc2", OC_PART_LAYER, H, OC_D_FFN, DENSE, OC_USE_DOWN, OC_CAST_KEPT},
     {"layers.mlp.fc2.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS | DENSE, OC_USE_DOWN, OC_CAST_UNTIL_EXIT},
@@ -93,16 +95,20 @@ static const struct row table[] = {
     {"layers.experts.fc2", OC_PART_LAYER, H, OC_D_XFFN, MOE, OC_USE_EXPERT_DOWN, OC_CAST_KEPT},
     {"layers.shared_experts.fc1", OC_PART_LAYER, OC_D_SFC1, H, MOE | SHARED, OC_USE_GATE, OC_CAST_KEPT},
     {"layers.shared_experts.fc2", OC_PART_LAYER, H, OC_D_SFFN, MOE | SHARED, OC_USE_DOWN, OC_CAST_KEPT},
+    {"mtp.norms", OC_PART_HEAD, OC_D_MTP_NORMS, OC_D_ONE, 0, OC_USE_FINAL_NORM, OC_CAST_NONE},
+    {"mtp.projection", OC_PART_HEAD, OC_D_MTP_MATRIX, OC_D_ONE, 0, OC_USE_HEAD, OC_CAST_KEPT},
+    {"mtp.embedding", OC_PART_HEAD, OC_D_MTP_VOCAB, H, 0, OC_USE_HEAD, OC_CAST_NONE},
     {"head.norm.weight", OC_PART_HEAD, H, OC_D_ONE, 0, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"head.norm.bias", OC_PART_HEAD, H, OC_D_ONE, LAYERNORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"head.output", OC_PART_HEAD, OC_D_VOCAB, H, OUTPUT, OC_USE_HEAD, OC_CAST_KEPT},
     {"head.output.bias", OC_PART_HEAD, OC_D_VOCAB, OC_D_ONE, HEAD_BIAS, OC_USE_HEAD, OC_CAST_UNTIL_EXIT},
 };
 
-static unsigned conditions(const struct oc_plan *plan, bool fused)
+static unsigned conditions(const struct oc_plan *plan, bool fused_mlp)
 {
     const struct oc_config *c = &plan->c;
-    unsigned have = fused ? FUSED : SPLIT;
+    unsigned have = oc_fused_qkv(plan) ? FUSED : SPLIT;
+    have |= fused_mlp ? FUSED_MLP : SPLIT_MLP;
     have |= plan->gated ? GATED : PLAIN;
     if (c->model_linear_bias) have |= BIAS | QKV_BIAS;
     if (c->model_qkv_bias) have |= QKV_BIAS;
@@ -134,19 +140,28 @@ static uint32_t count_on_stage(const struct oc_ledger *ledger, uint8_t part, int
     return (uint32_t)count;
 }
 
+/* Experts are matrices of their own, and so are gate and up unless the op set fuses them. */
+static uint32_t matrices_of(const struct oc_plan *plan, const struct row *row, const struct oc_opset_rules *ops)
+{
+    const bool up = row->use == OC_USE_EXPERT_UP, expert = up || row->use == OC_USE_EXPERT_DOWN;
+    const int64_t experts = expert ? plan->c.model_experts / plan->c.parallel_ep : 1;
+    return (uint32_t)(up && plan->gated && !ops->fused_matrices ? 2 * experts : experts);
+}
+
 static void add_param(struct oc_build *build, const struct row *row, const struct oc_opset_rules *ops, int kind)
 {
     const uint32_t count = count_on_stage(build->ledger, row->part, kind);
-    if (!count) return;
+    const uint64_t *dim = build->sizes.dim;
+    const uint64_t elements = oc_mul(dim[row->rows], dim[row->columns]);
+    if (!count || !elements) return;
     if (build->n_params == OC_MAX_PARAMS) {
         build->overflow = true;
         return;
     }
-    const uint64_t *dim = build->sizes.dim;
     build->params[build->n_params++] =
         (struct oc_param){.name = row->name,
-                          .elements = oc_mul(dim[row->rows], dim[row->columns]),
-        .rows = dim[row->rows],
+                          .elements = elements,
+                          .rows = dim[row->rows],
                           .count = count,
                           .part = row->part,
                           .kind = row->part == OC_PART_LAYER ? (uint8_t)kind : OC_END_HERE,
@@ -154,6 +169,8 @@ static void add_param(struct oc_build *build, const struct row *row, const struc
                           .backward = ops->use[row->use].backward,
                           .expert = row->use == OC_USE_EXPERT_UP || row->use == OC_USE_EXPERT_DOWN,
                           .cast = row->cast,
+                          .columns = dim[row->columns],
+                          .matrices = matrices_of(build->plan, row, ops),
                           .tied_gradient = row->use == OC_USE_EMBED && build->plan->c.model_tied &&
                                            row->rows == OC_D_VOCAB && build->plan->c.parallel_pp == 1};
 }
@@ -180,6 +197,7 @@ void oc_build_params(struct oc_build *build)
             if ((table[i].need & here) == table[i].need) add_param(build, &table[i], ops, kind);
         }
     }
+    if (build->plan->c.lora_rank) oc_build_adapters(build);
 }
 
 uint64_t oc_build_total(const struct oc_build *build)

@@ -61,6 +61,13 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_KROWS] = oc_mul(oc_mul(batch, (uint64_t)c->model_kv_heads / tp), local);
     d[OC_D_SCORES] = oc_mul(d[OC_D_ROWS], seq);
     d[OC_D_MASK] = oc_mul(oc_mul(batch, seq), seq);
+    const uint64_t mtp = (uint64_t)c->model_mtp_layers, h = d[OC_D_HIDDEN];
+    d[OC_D_OUTPUTS] = 1 + mtp;
+    d[OC_D_MTP_WIDTH] = 2 * h * mtp;
+    d[OC_D_MTP_NORMS] = 3 * h * mtp;
+    d[OC_D_MTP_MATRIX] = oc_mul(2 * h / tp, oc_mul(h, mtp));
+    d[OC_D_MTP_VOCAB] = mtp && c->parallel_pp > 1 ? d[OC_D_VOCAB] : 0;
+    d[OC_D_LORA] = (uint64_t)c->lora_rank;
     fill_latent(plan, d);
     if (c->model_experts) fill_experts(plan, d);
 }
