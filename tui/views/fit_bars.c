@@ -203,7 +203,7 @@ void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, str
 int oc_fit_probe_rows(const struct oc_app *app)
 {
     const struct oc_result *measured = oc_app_measured(app);
-    return measured && measured->status == OC_PROBE_DONE ? 4 : 0;
+    return measured && measured->status == OC_PROBE_DONE ? 3 : 0;
 }
 
 static void write_shape(const struct oc_app *app, char *text, size_t size)
@@ -233,12 +233,12 @@ void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struc
         oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TEXT, text);
         return;
     }
-    int used = oc_canvas_print(canvas, rect.x + 1, chart.y, rect.w - 2, OC_ROLE_TITLE, "Measured, %s",
-                               oc_unit_name(chart.unit));
-    oc_canvas_print(canvas, rect.x + 1 + used, chart.y++, rect.w - 2 - used, OC_ROLE_DIM, ": %s", shape);
+    char apart[OC_BYTES_TEXT + 24];
+    snprintf(apart, sizeof apart, "measured - model = %s B", difference);
+    int end = oc_canvas_right(canvas, rect.x, chart.y, rect.w - 1, OC_ROLE_TEXT, apart) - 2;
+    int used = 1 + oc_canvas_print(canvas, rect.x + 1, chart.y, end - rect.x - 1, OC_ROLE_TITLE, "Measured, %s",
+                                   oc_unit_name(chart.unit));
+    oc_canvas_print(canvas, rect.x + used, chart.y++, end - rect.x - used, OC_ROLE_DIM, ": %s", shape);
     draw_row(&chart, &(struct row){"model", model, 0, false, false});
     draw_row(&chart, &(struct row){"measured", measured, 0, false, false});
-    if (chart.y < rect.y + rect.h)
-        oc_canvas_print(canvas, rect.x + LABEL, chart.y, rect.w - LABEL - 1, OC_ROLE_DIM, "measured - model = %s B",
-                        difference);
 }
