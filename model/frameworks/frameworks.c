@@ -66,7 +66,7 @@ void oc_override_dtypes(struct oc_plan *plan)
          * master copy. */
         const bool master = overrides[i].option == OC_OPT_precision_master;
         const enum oc_dtype given = (enum oc_dtype)oc_option_get(&plan->c, overrides[i].option);
-        if (oc_given(&plan->c, overrides[i].option) && (master || (*overrides[i].dtype != OC_NONE && given != OC_NONE)))
+        if (!plan->c.optimizer_precision_aware && oc_given(&plan->c, overrides[i].option) && (master || (*overrides[i].dtype != OC_NONE && given != OC_NONE)))
             *overrides[i].dtype = given;
         oc_option_put(&plan->c, overrides[i].option, *overrides[i].dtype);
     }

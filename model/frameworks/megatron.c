@@ -62,6 +62,33 @@ static bool decide_sharding(struct oc_plan *plan, struct oc_error *error)
     return true;
 }
 
+static enum oc_dtype given_or(const struct oc_config *c, enum oc_option_id id, enum oc_dtype otherwise)
+{
+    const enum oc_dtype given = (enum oc_dtype)oc_option_get(c, id);
+    return oc_given(c, id) && given != OC_NONE ? given : otherwise;
+}
+
+/* --use-precision-aware-optimizer: states may be narrower than fp32; an fp32 master of bf16 weights is kept as the 16
+ * bits that the weights lack, and gradients are read where they are. Source: core/optimizer/optimizer_config.py:165, TE
+ * fused_adam.py. */
+static bool decide_precision_aware(struct oc_plan *plan, struct oc_error *error)
+{
+    const struct oc_config *c = &plan->c;
+    if (!c->optimizer_precision_aware) return true;
+    if (!c->parallel_zero || c->optimizer == OC_OPTIM_SGD) {
+        oc_fail(error, OC_E_CONFLICT, "optimizer.precision_aware needs adam and the distributed optimizer");
+        return oc_hint(error, "optimizer=adam and parallel.zero=1");
+    }
+    const enum oc_dtype master = given_or(c, OC_OPT_precision_master, OC_FP32);
+    plan->dt.master = plan->dt.weights == OC_FP32                        ? OC_NONE
+                      : master == OC_FP32 && plan->dt.weights == OC_BF16 ? OC_BF16
+                                                                         : master;
+    plan->dt.moment1 = given_or(c, OC_OPT_precision_moment1, OC_FP32);
+    plan->dt.moment2 = given_or(c, OC_OPT_precision_moment2, OC_FP32);
+    plan->dt.step_grads = OC_NONE;
+    return true;
+}
+
 static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
 {
     struct oc_config *c = &plan->c;
@@ -90,7 +117,7 @@ static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc
     plan->dt.moment1 = adam || momentum ? OC_FP32 : OC_NONE;
     plan->dt.moment2 = adam ? OC_FP32 : OC_NONE;
     decide_attention(plan, warnings);
-    return true;
+    return decide_precision_aware(plan, error);
 }
 
 static bool weights(const struct oc_plan *plan, struct oc_state *state)
@@ -114,7 +141,9 @@ static bool master(const struct oc_plan *plan, struct oc_state *state)
         .sharded = plan->c.parallel_zero >= 1,
         .birth = OC_AT_SUB(INIT, 2),
         .death = OC_AT(END),
-        .why = "param.detach().clone().float(): the fp32 weights that the optimizer updates, for good"};
+        .why = plan->c.optimizer_precision_aware && plan->dt.master == OC_BF16
+                   ? "the 16 bits that bf16 weights lack of fp32"
+                   : "param.detach().clone().float(): the fp32 weights that the optimizer updates, for good"};
     return true;
 }
 
@@ -176,6 +205,29 @@ static bool moment2(const struct oc_plan *plan, struct oc_state *state)
     return moment(plan, state, plan->dt.moment2, "made in the first step that is not skipped");
 }
 
+/* FusedAdam makes fp32 copies of all states of a kind that is not fp32, unless both moments are bf16. */
+static bool unscaled(const struct oc_plan *plan, struct oc_state *state, enum oc_dtype dtype)
+{
+    const bool both_bf16 = plan->dt.moment1 == OC_BF16 && plan->dt.moment2 == OC_BF16;
+    *state = (struct oc_state){.class = OC_BUFFERS,
+                               .dtype = OC_FP32,
+                               .sharded = true,
+                               .birth = OC_AT_SUB(STEP, 2),
+                               .death = OC_AT_SUB(STEP, 3),
+                               .why = "an fp32 copy of a narrower state, while the step runs (Megatron-LM#1477)"};
+    return plan->c.optimizer_precision_aware && dtype != OC_FP32 && dtype != OC_NONE && !both_bf16;
+}
+
+static bool unscaled1(const struct oc_plan *plan, struct oc_state *state)
+{
+    return unscaled(plan, state, plan->dt.moment1);
+}
+
+static bool unscaled2(const struct oc_plan *plan, struct oc_state *state)
+{
+    return unscaled(plan, state, plan->dt.moment2);
+}
+
 static const struct oc_state_rule states[] = {
     {"weights", BUFFER, "", weights},
     {"main params", OPTIMIZER ":550 Float16OptimizerWithFloat16Params", "", master},
@@ -184,6 +236,8 @@ static const struct oc_state_rule states[] = {
     {"fresh gradients", "Megatron-LM core/distributed/distributed_data_parallel.py:555-585", "", fresh_gradients},
     {"momentum or exp_avg", "TransformerEngine pytorch/optimizers", "", moment1},
     {"exp_avg_sq", "TransformerEngine pytorch/optimizers", "", moment2},
+    {"exp_avg in fp32", "TransformerEngine pytorch/optimizers/fused_adam.py get_unscaled_state", "", unscaled1},
+    {"exp_avg_sq in fp32", "TransformerEngine pytorch/optimizers/fused_adam.py get_unscaled_state", "", unscaled2},
     {0}};
 
 const struct oc_framework_rules oc_megatron_rules = {.name = "Megatron-LM",

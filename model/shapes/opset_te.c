@@ -10,7 +10,8 @@
  * scores and of the logits. */
 #include "model/shapes/opset.h"
 
-/* clang-format off: a table, one row a tensor */
+/* A table, one row a tensor. */
+/* clang-format off */
 #define T  OC_D_TOKENS
 #define TS OC_D_TOKENS_SP
 #define H  OC_D_HIDDEN
@@ -125,12 +126,12 @@ static const struct oc_tensor rows[] = {
     MODULE(MLA_UP_PROJ, "layers.attention.kv_latent_norm", MLA, 0, COMPUTE, 2, 3, 12, "input of the up projection", T, OC_D_KV_LATENT),
     LOST(LAYER, "layers.attention.kv_up", MLA, 0, COMPUTE, 3, 4, "keys and values before they are put together", T, OC_D_KV_UP),
     LOST(LAYER, "layers.attention.qkv", OC_F_ROPE, MLA, COMPUTE, 2, 4, "before rope", T, OC_D_QKV),
-    KEPT(LAYER, "layers.attention.q_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11,
+    KEPT(LAYER, "layers.attention.q_norm_input", OC_F_QK_NORM, MLA, COMPUTE, 3, 4, 11,
          "the norm over query heads keeps its input", T, Q),
-    KEPT(LAYER, "layers.attention.k_norm_input", OC_F_QK_NORM, 0, COMPUTE, 3, 4, 11,
+    KEPT(LAYER, "layers.attention.k_norm_input", OC_F_QK_NORM, MLA, COMPUTE, 3, 4, 11,
          "the norm over key heads keeps its input", T, K),
-    KEPT(LAYER, "layers.attention.q_norm_rstd", OC_F_QK_NORM, 0, FP32, 3, 4, 11, STATS_WHY, A),
-    KEPT(LAYER, "layers.attention.k_norm_rstd", OC_F_QK_NORM, 0, FP32, 3, 4, 11, STATS_WHY, OC_D_KROWS),
+    KEPT(LAYER, "layers.attention.q_norm_rstd", OC_F_QK_NORM, MLA, FP32, 3, 4, 11, STATS_WHY, A),
+    KEPT(LAYER, "layers.attention.k_norm_rstd", OC_F_QK_NORM, MLA, FP32, 3, 4, 11, STATS_WHY, OC_D_KROWS),
     MODULE(CORE_ATTN, "layers.attention.logsumexp", FLASH, 0, FP32, 4, 5, 9, "one number a row instead of the scores",
            A),
     LOST(LAYER, "layers.attention.scores", 0, FLASH, COMPUTE, 4, 5, "q k^T, before the softmax", S),
@@ -196,16 +197,25 @@ static const struct oc_tensor rows[] = {
     KEPT(HEAD, "mtp.projection_input", 0, 0, STREAM, 0, 0, 3, "multi-token prediction: what its projection joins", TS, OC_D_MTP_WIDTH),
     KEPT(HEAD, "head.norm.output", 0, 0, STREAM, 1, 0, 3, "input of the output layer", TS, H),
     {.name = "logits",
+     .dims = {T, V, OC_D_OUTPUTS},
+     .role = OC_R_COMPUTE,
+     .end = OC_END_HERE,
+     .need = HALF | OC_F_TE_LOSS,
+     .birth = OC_FWD(HEAD, 2),
+     .release = OC_BWD(HEAD, 2),
+     .why = "TransformerEngine's cross entropy writes the gradient over the logits (before TE 01bbe3eea, 2026-07)"},
+    {.name = "logits",
      .dims = {T, V},
      .role = OC_R_COMPUTE,
      .end = OC_END_HERE,
      .need = HALF,
+     .without = OC_F_TE_LOSS,
      .birth = OC_FWD(HEAD, 2),
      .death = OC_LOSS_AT(2),
      .keep = OC_F_NEVER,
      .why = "of the output layer, a shard of the vocabulary under tp"},
     {.name = "logits",
-     .dims = {T, V},
+     .dims = {T, V, OC_D_OUTPUTS},
      .role = OC_R_FP32,
      .end = OC_END_HERE,
      .without = HALF,
@@ -213,10 +223,11 @@ static const struct oc_tensor rows[] = {
      .release = OC_BWD(HEAD, 2),
      .why = "the cross entropy works in place on fp32 logits"},
     {.name = "logits.softmax",
-     .dims = {T, V},
+     .dims = {T, V, OC_D_OUTPUTS},
      .role = OC_R_FP32,
      .end = OC_END_HERE,
      .need = HALF,
+     .without = OC_F_TE_LOSS,
      .birth = OC_LOSS_AT(0),
      .release = OC_BWD(HEAD, 1),
      .why = "vocab_parallel_cross_entropy keeps its fp32 softmax"},
