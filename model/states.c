@@ -29,10 +29,26 @@ static struct oc_entry entry_of(const struct oc_state_rule *rule, const struct o
                              .death = state->death};
 }
 
+/* An adapter's gradients and states have its own type, unless a wider master copy is what the optimizer updates. */
+static enum oc_dtype dtype_of_copy(const struct oc_build *build, const struct oc_state *state,
+                                   const struct oc_param *param)
+{
+    const struct oc_plan *plan = build->plan;
+    const bool gradient = state->timing != OC_BY_TICKS;
+    if (state->class == OC_WEIGHTS || gradient) return param->adapter ? oc_param_dtype(plan, param) : state->dtype;
+    if (!param->adapter || state->class == OC_MASTER || plan->dt.master != OC_NONE) return state->dtype;
+    const bool given = oc_given(&plan->c, OC_OPT_precision_moment1) || oc_given(&plan->c, OC_OPT_precision_moment2);
+    return given && state->class == OC_OPTIMIZER ? state->dtype : oc_param_dtype(plan, param);
+}
+
 /* Whether the gradient of this parameter comes in the compute type first and is cast to the weights' type. */
 static bool casts_gradient(const struct oc_build *build, const struct oc_param *param)
 {
-    return build->plan->has_shape && param->cast == OC_CAST_KEPT && build->plan->dt.compute != build->plan->dt.weights;
+    const struct oc_plan *plan = build->plan;
+    if (!plan->has_shape || param->cast != OC_CAST_KEPT) return false;
+    if (param->adapter)
+        return plan->c.precision_autocast != OC_NONE && plan->c.precision_autocast != plan->c.lora_dtype;
+    return plan->dt.compute != plan->dt.weights;
 }
 
 /* A gradient is kept from where backward makes it; later micro-batches make another one and add it. */
@@ -41,7 +57,7 @@ static void add_gradient(struct oc_build *build, struct oc_entry entry, const st
     const int cast = casts_gradient(build, param);
     if (cast) {
         struct oc_entry narrow = entry;
-        narrow.dtype = (uint8_t)build->plan->dt.compute;
+        narrow.dtype = (uint8_t)(param->adapter ? build->plan->c.precision_autocast : build->plan->dt.compute);
         narrow.why = "the product's gradient in the autocast type, until it is cast";
         narrow.birth = gradient_tick(param, 0);
         narrow.death = gradient_tick(param, 2);
@@ -139,7 +155,13 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
     const struct oc_param *embedding = NULL;
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
+        if (param->frozen && state->class != OC_WEIGHTS) continue;
         struct oc_entry entry = entry_of(rule, state, param);
+        entry.dtype = (uint8_t)dtype_of_copy(build, state, param);
+        if (param->quantized) {
+            oc_add_quantized(build, param, &entry);
+            continue;
+        }
         if (param->tied_gradient) embedding = param;
         if (state->timing == OC_AS_GRADIENT)
             add_gradient(build, entry, param);

@@ -10,6 +10,9 @@ static enum oc_dtype dtype_of(const struct oc_plan *plan, uint64_t facts, uint8_
     case OC_R_BOOL: return OC_BOOL;
     case OC_R_INT64: return OC_INT64;
     case OC_R_LOGPROB: return facts & OC_F_LOGITS32 ? OC_FP32 : plan->dt.compute;
+    case OC_R_ADAPTER: return (enum oc_dtype)plan->c.lora_dtype;
+    case OC_R_ADAPTER_COMPUTE:
+        return (enum oc_dtype)(plan->c.precision_autocast != OC_NONE ? plan->c.precision_autocast : plan->c.lora_dtype);
     case OC_R_SOFTMAX: return plan->c.megatron_masked_softmax_fusion ? plan->dt.compute : OC_FP32;
     default: return OC_FP32;
     }
@@ -62,8 +65,8 @@ static void add_recomputed_module(struct oc_build *build, const struct oc_tensor
     oc_build_add(build, &entry);
 }
 
-static void add_row(struct oc_build *build, const struct oc_tensor *row, uint64_t facts, int kind, uint32_t count,
-                    const char *source)
+void oc_add_tensor(struct oc_build *build, const struct oc_tensor *row, uint64_t facts, int kind, uint32_t count,
+                   const char *source)
 {
     if ((row->need & facts) != row->need || (row->without & facts)) return;
     if (row->mode == OC_ONLY_RECOMPUTE && !(kind & OC_KIND_CHECKPOINTED)) return;
@@ -71,6 +74,7 @@ static void add_row(struct oc_build *build, const struct oc_tensor *row, uint64_
     const bool kept = is_kept(row, facts);
     const enum oc_dtype dtype = dtype_of(plan, facts, row->role);
     struct oc_entry entry = {.name = row->name,
+                             .copy = row->copy,
                              .why = row->why,
                              .source = source,
                              .elements = elements_of(build, row),
@@ -126,10 +130,14 @@ void oc_build_activations(struct oc_build *build)
     }
     for (const struct oc_tensor *row = ops->rows; row->name; row++) {
         if (row->birth.part != OC_PART_LAYER) {
-            add_row(build, row, whole, OC_KIND_KEPT, 1, ops->source);
+            oc_add_tensor(build, row, whole, OC_KIND_KEPT, 1, ops->source);
             continue;
         }
         for (int kind = 0; kind < OC_MAX_KINDS; kind++)
-            if (layers[kind]) add_row(build, row, facts_of_kind(facts, kind), kind, layers[kind], ops->source);
+            if (layers[kind]) oc_add_tensor(build, row, facts_of_kind(facts, kind), kind, layers[kind], ops->source);
     }
+    if (!(facts & OC_F_LORA)) return;
+    for (int kind = 0; kind < OC_MAX_KINDS; kind++)
+        if (layers[kind]) oc_build_lora(build, kind, layers[kind]);
+    oc_build_lora_head(build);
 }

@@ -17,6 +17,18 @@ static bool flash_keeps_output_twice(const struct oc_plan *plan)
            c->parallel_cp == 1;
 }
 
+bool oc_fused_qkv(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    if (oc_opset((enum oc_opset)c->kernels_transformer)->fused_matrices) return true;
+    if (c->lora_rank && (c->lora_targets & OC_LORA_QKV)) return true;
+    if (c->kernels_transformer != OC_OPSET_HF) return false;
+    /* Hugging Face's GPT-2 and GPTBigCode (learned positions) and BLOOM (alibi) have one matrix; BERT has three, and so
+     * has OPT, whose activation is relu. */
+    const bool gpt2 = c->model_positions == OC_POS_LEARNED && c->model_activation == OC_ACT_GELU;
+    return c->model_kind == OC_KIND_DECODER && (gpt2 || c->model_positions == OC_POS_ALIBI);
+}
+
 uint64_t oc_facts(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;

@@ -59,6 +59,15 @@
 #define OC_F_FA_TWICE     (UINT64_C(1) << 48) /* FlashAttention keeps its output beside a contiguous copy of it */
 #define OC_F_PROBS_ACT    (UINT64_C(1) << 49) /* experts scale their activations by the router's probabilities, unfused \
                                                */
+/* Frozen weights: what is kept only for the gradient of a weight is not kept. See model/shapes/lora.c. */
+#define OC_F_FREE_QKV     (UINT64_C(1) << 54) /* nothing that trains reads the input of q, k and v as it is */
+#define OC_F_FREE_OUT     (UINT64_C(1) << 55) /* ... of the output projection */
+#define OC_F_FREE_UP      (UINT64_C(1) << 56) /* ... of gate and up */
+#define OC_F_FREE_DOWN    (UINT64_C(1) << 57) /* ... of the last linear of the MLP */
+#define OC_F_FREE_HEAD    (UINT64_C(1) << 58) /* ... of the output layer */
+#define OC_F_FREE_NORM    (UINT64_C(1) << 59) /* the weights of norms are frozen */
+#define OC_F_QK_CAST      (UINT64_C(1) << 60) /* autocast: rope's tables leave q and k in fp32, attention casts them */
+#define OC_F_SHIFTED      (UINT64_C(1) << 61) /* the logits are copied when they are shifted against the labels */
 #define OC_F_NEVER (UINT64_C(1) << 63)        /* holds for no plan */
 
 /* Number formats, as roles. */
@@ -70,6 +79,8 @@ enum oc_role {
     OC_R_BOOL,
     OC_R_INT64,
     OC_R_LOGPROB, /* fp32, or the compute type when the logits are not upcast */
+    OC_R_ADAPTER, /* plan->c.lora_dtype */
+    OC_R_ADAPTER_COMPUTE, /* what an adapter's products run in: the autocast type, else its own */
     OC_R_SOFTMAX  /* what an unfused softmax keeps: the compute type, fp32 when it is not fused with the mask */
 };
 
@@ -78,6 +89,7 @@ enum oc_mode { OC_BOTH, OC_ONLY_FORWARD, OC_ONLY_RECOMPUTE };
 
 struct oc_tensor {
     const char *name;
+    const char *copy;       /* which tensor of several beside `name`; usually NULL */
     uint8_t dims[3];        /* enum oc_dim: elements are their product; OC_D_ONE where fewer are needed */
     uint8_t times;          /* multiplies the elements; 0 counts as 1 */
     uint8_t role;           /* enum oc_role */
@@ -131,6 +143,10 @@ const struct oc_opset_rules *oc_opset(enum oc_opset opset);
 
 /* The facts of a plan, except OC_F_FULL, which depends on the kind of layer. */
 uint64_t oc_facts(const struct oc_plan *plan);
+
+/* Adds a row to the ledger, where its facts hold: for `count` layers of a kind, or once. */
+void oc_add_tensor(struct oc_build *build, const struct oc_tensor *row, uint64_t facts, int kind, uint32_t count,
+                   const char *source);
 
 /* Whether q, k and v come from one matrix in this plan's model. */
 bool oc_fused_qkv(const struct oc_plan *plan);

@@ -1,0 +1,305 @@
+/* Low-rank adapters over frozen weights: their parameters, what they keep for backward, and the form of the base.
+ *
+ * A linear with an adapter computes W x + s B A dropout(x), with A [rank, in] and B [out, rank]. W is frozen: its input
+ * is not needed for a weight gradient any more, so it is kept only where something that trains reads it as it is.
+ *
+ * Source: peft tuners/lora/layer.py Linear.forward (x.to(lora_A.weight.dtype), dropout, A, B, scaling) and
+ * autocast_adapter_dtype; bitsandbytes functional.py:886-960; AutoGPTQ nn_modules/qlinear. The adapters' saved bytes
+ * are measured: shared/reference/memory-pytorch.md section 9 and tests/model/t_lora.c. */
+#include <string.h>
+
+#include "model/shapes/opset.h"
+
+#define PEFT "peft tuners/lora/layer.py, Linear.forward"
+
+/* Where an adapter can sit. */
+struct site {
+    int64_t target; /* enum oc_lora_target */
+    const char *name, *a, *b;
+    uint8_t part, use, in, out; /* enum oc_part, enum oc_use, two enum oc_dim */
+    uint8_t role;               /* enum oc_role of the input */
+    uint64_t need, without;     /* facts */
+};
+
+static const struct site sites[] = {
+    {OC_LORA_Q, "layers.attention.q", "layers.attention.q.lora_a", "layers.attention.q.lora_b", OC_PART_LAYER, OC_USE_Q,
+     OC_D_HIDDEN, OC_D_Q, OC_R_STREAM, 0, 0},
+    {OC_LORA_K, "layers.attention.k", "layers.attention.k.lora_a", "layers.attention.k.lora_b", OC_PART_LAYER, OC_USE_K,
+     OC_D_HIDDEN, OC_D_K, OC_R_STREAM, 0, 0},
+    {OC_LORA_V, "layers.attention.v", "layers.attention.v.lora_a", "layers.attention.v.lora_b", OC_PART_LAYER, OC_USE_V,
+     OC_D_HIDDEN, OC_D_VALUE, OC_R_STREAM, 0, 0},
+    {OC_LORA_QKV, "layers.attention.qkv", "layers.attention.qkv.lora_a", "layers.attention.qkv.lora_b", OC_PART_LAYER,
+     OC_USE_Q, OC_D_HIDDEN, OC_D_QKV, OC_R_STREAM, 0, 0},
+    {OC_LORA_O, "layers.attention.out", "layers.attention.out.lora_a", "layers.attention.out.lora_b", OC_PART_LAYER,
+     OC_USE_OUT, OC_D_ATTN, OC_D_HIDDEN, OC_R_COMPUTE, 0, 0},
+    {OC_LORA_GATE, "layers.mlp.gate", "layers.mlp.gate.lora_a", "layers.mlp.gate.lora_b", OC_PART_LAYER, OC_USE_GATE,
+     OC_D_HIDDEN, OC_D_FFN, OC_R_STREAM, OC_F_GATED, OC_F_MOE},
+    {OC_LORA_UP, "layers.mlp.up", "layers.mlp.up.lora_a", "layers.mlp.up.lora_b", OC_PART_LAYER, OC_USE_UP, OC_D_HIDDEN,
+     OC_D_FFN, OC_R_STREAM, OC_F_GATED, OC_F_MOE},
+    {OC_LORA_GATE | OC_LORA_UP, "layers.mlp.fc1", "layers.mlp.fc1.lora_a", "layers.mlp.fc1.lora_b", OC_PART_LAYER,
+     OC_USE_GATE, OC_D_HIDDEN, OC_D_FFN, OC_R_STREAM, 0, OC_F_GATED | OC_F_MOE},
+    {OC_LORA_DOWN, "layers.mlp.fc2", "layers.mlp.fc2.lora_a", "layers.mlp.fc2.lora_b", OC_PART_LAYER, OC_USE_DOWN,
+     OC_D_FFN, OC_D_HIDDEN, OC_R_COMPUTE, 0, OC_F_MOE},
+    {OC_LORA_HEAD, "head.output", "head.output.lora_a", "head.output.lora_b", OC_PART_HEAD, OC_USE_HEAD, OC_D_HIDDEN,
+     OC_D_VOCAB, OC_R_STREAM, 0, 0},
+};
+
+/* The type that an adapter's products run in. */
+static enum oc_dtype adapter_compute(const struct oc_plan *plan)
+{
+    return plan->c.precision_autocast != OC_NONE ? (enum oc_dtype)plan->c.precision_autocast
+                                                 : (enum oc_dtype)plan->c.lora_dtype;
+}
+
+/* Whether an adapter among `targets` keeps its input as it is, `input` being the input's type: there is neither dropout
+ * nor a cast in between. */
+static bool reads_plainly(const struct oc_plan *plan, int64_t targets, enum oc_dtype input)
+{
+    return (plan->c.lora_targets & targets) && plan->c.lora_dropout <= 0 &&
+           (enum oc_dtype)plan->c.lora_dtype == input && adapter_compute(plan) == input;
+}
+
+uint64_t oc_lora_facts(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    if (!c->lora_rank) return 0;
+    /* lightning's BitsandbytesPrecision, which litgpt uses, comes with a bitsandbytes whose 4-bit product keeps its
+     * input (ctx.tensors = (A, B)); later ones keep (None, B). */
+    const bool quantized_keeps = c->lora_base >= OC_BASE_NF4 && c->kernels_transformer == OC_OPSET_LITGPT;
+    const enum oc_dtype stream = plan->dt.residual, compute = plan->dt.compute;
+    const int64_t qkv = OC_LORA_Q | OC_LORA_K | OC_LORA_V | OC_LORA_QKV;
+    uint64_t facts = OC_F_FREE_NORM;
+    if (!c->lora_train_embeddings && !reads_plainly(plan, OC_LORA_HEAD, stream)) facts |= OC_F_FREE_HEAD;
+    if (quantized_keeps) return facts;
+    if (!reads_plainly(plan, qkv, stream)) facts |= OC_F_FREE_QKV;
+    if (!reads_plainly(plan, OC_LORA_O, compute)) facts |= OC_F_FREE_OUT;
+    if (!reads_plainly(plan, OC_LORA_GATE | OC_LORA_UP, stream)) facts |= OC_F_FREE_UP;
+    if (!reads_plainly(plan, OC_LORA_DOWN, compute)) facts |= OC_F_FREE_DOWN;
+    return facts;
+}
+
+enum oc_dtype oc_param_dtype(const struct oc_plan *plan, const struct oc_param *param)
+{
+    return param->adapter ? (enum oc_dtype)plan->c.lora_dtype : plan->dt.weights;
+}
+
+/* ---- parameters ---- */
+
+static bool sits_here(const struct oc_plan *plan, const struct site *site, uint64_t facts)
+{
+    return (plan->c.lora_targets & site->target) && (site->need & facts) == site->need && !(site->without & facts);
+}
+
+static void add_adapter(struct oc_build *build, const struct site *site, const struct oc_opset_rules *ops, int kind,
+                        uint32_t count)
+{
+    const uint64_t *dim = build->sizes.dim;
+    const struct oc_param half = {.count = count,
+                                  .part = site->part,
+                                  .kind = site->part == OC_PART_LAYER ? (uint8_t)kind : OC_END_HERE,
+                                  .forward = ops->use[site->use].forward,
+                                  .backward = ops->use[site->use].backward,
+                                  .cast = OC_CAST_KEPT,
+                                  .adapter = true,
+                                  .matrices = 1};
+    if (build->n_params + 2 > OC_MAX_PARAMS) {
+        build->overflow = true;
+        return;
+    }
+    struct oc_param *a = &build->params[build->n_params++], *b = &build->params[build->n_params++];
+    *a = *b = half;
+    a->name = site->a;
+    a->columns = dim[site->in];
+    a->elements = oc_mul(dim[OC_D_LORA], dim[site->in]);
+    b->name = site->b;
+    b->columns = dim[OC_D_LORA];
+    b->elements = oc_mul(dim[OC_D_LORA], dim[site->out]);
+}
+
+/* PEFT's modules_to_save: the trained embedding and output layer are copies, the frozen originals stay. */
+static void keep_originals(struct oc_build *build, int n)
+{
+    for (int i = 0; i < n && build->n_params < OC_MAX_PARAMS; i++) {
+        if (build->params[i].frozen || build->params[i].part == OC_PART_LAYER) continue;
+        struct oc_param original = build->params[i];
+        original.frozen = true;
+        original.tied_gradient = false;
+        original.cast = OC_CAST_NONE;
+        build->params[build->n_params++] = original;
+    }
+}
+
+static bool is_embedding(const struct oc_param *param)
+{
+    return strcmp(param->name, "embedding.word") == 0 || strcmp(param->name, "head.output") == 0;
+}
+
+void oc_build_adapters(struct oc_build *build)
+{
+    const struct oc_config *c = &build->plan->c;
+    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)c->kernels_transformer);
+    const uint64_t facts = oc_facts(build->plan);
+    const int n = build->n_params;
+    uint32_t layers[OC_MAX_KINDS] = {0};
+    for (int i = 0; i < n; i++) {
+        struct oc_param *param = &build->params[i];
+        param->frozen = !(c->lora_train_embeddings && is_embedding(param));
+        param->quantized =
+            param->frozen && c->lora_base >= OC_BASE_NF4 && param->part == OC_PART_LAYER && param->cast == OC_CAST_KEPT;
+        if (param->part == OC_PART_LAYER) layers[param->kind] = param->count;
+    }
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+        if (sites[i].part == OC_PART_HEAD) {
+            const bool head = build->ledger->chunks[build->ledger->n_chunks - 1].head;
+            if (head && sits_here(build->plan, &sites[i], facts)) add_adapter(build, &sites[i], ops, 0, 1);
+            continue;
+        }
+        for (int kind = 0; kind < OC_MAX_KINDS; kind++)
+            if (layers[kind] && sits_here(build->plan, &sites[i], facts | (kind & OC_KIND_MOE ? OC_F_MOE : 0)))
+                add_adapter(build, &sites[i], ops, kind, layers[kind]);
+    }
+    if (c->lora_train_embeddings && c->kernels_transformer == OC_OPSET_HF) keep_originals(build, n);
+}
+
+/* ---- the quantized base ---- */
+
+static void add_piece(struct oc_build *build, const struct oc_entry *entry, const char *copy, const char *why,
+                      uint64_t elements, uint32_t matrices, enum oc_dtype dtype)
+{
+    struct oc_entry piece = *entry;
+    piece.copy = copy;
+    piece.why = why;
+    piece.elements = elements;
+    piece.count = entry->count * matrices;
+    piece.dtype = (uint8_t)dtype;
+    oc_build_add(build, &piece);
+}
+
+/* bitsandbytes functional.py:886-960: blocks of 64 weights share a scale; with double quantization 256 scales share
+ * another one. */
+static void add_nf4(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool twice)
+{
+    const uint64_t n = param->elements / param->matrices, blocks = (n + 63) / 64;
+    const uint32_t m = param->matrices;
+    add_piece(build, entry, "4-bit weights", "nf4: two weights a byte", (n + 1) / 2, m, OC_INT8);
+    add_piece(build, entry, "code", "16 levels of nf4", 16, m, OC_FP32);
+    if (!twice) {
+        add_piece(build, entry, "scales", "one for 64 weights", blocks, m, OC_FP32);
+        return;
+    }
+    add_piece(build, entry, "scales", "one for 64 weights, quantized to 8 bits themselves", blocks, m, OC_INT8);
+    add_piece(build, entry, "scales of scales", "one for 256 scales", (blocks + 255) / 256, m, OC_FP32);
+    add_piece(build, entry, "code of scales", "256 levels", 256, m, OC_FP32);
+    add_piece(build, entry, "offset of scales", "their mean", 1, m, OC_FP32);
+}
+
+/* AutoGPTQ: packed integers, zero points in the same width, fp16 scales by group, and the group of every input. */
+static void add_gptq(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, uint64_t bits)
+{
+    const uint64_t n = param->elements / param->matrices, in = param->columns ? param->columns : 1, out = n / in;
+    const uint64_t group = (uint64_t)build->plan->c.lora_quant_group, groups = group ? (in + group - 1) / group : 1;
+    const uint32_t m = param->matrices;
+    add_piece(build, entry, "packed weights", "GPTQ: 4 or 8 bits a weight", n * bits / 8, m, OC_INT8);
+    add_piece(build, entry, "zero points", "one for each group and output", groups * out * bits / 8, m, OC_INT8);
+    add_piece(build, entry, "scales", "one for each group and output", groups * out, m, OC_FP16);
+    add_piece(build, entry, "group of each input", "g_idx, int32", in * 4, m, OC_INT8);
+}
+
+void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry)
+{
+    switch (build->plan->c.lora_base) {
+    case OC_BASE_NF4: add_nf4(build, param, entry, false); break;
+    case OC_BASE_NF4_DQ: add_nf4(build, param, entry, true); break;
+    case OC_BASE_INT4_GPTQ: add_gptq(build, param, entry, 4); break;
+    default: add_gptq(build, param, entry, 8); break;
+    }
+}
+
+/* ---- activations ---- */
+
+/* A tensor of [tokens, width] of an adapter's forward. */
+static void forward_row(struct oc_build *build, const struct site *site, int kind, uint32_t layers, const char *copy,
+                        uint8_t width, uint8_t role, bool kept, const char *why)
+{
+    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
+    const uint8_t f = ops->use[site->use].forward, g = ops->use[site->use].backward;
+    const struct oc_tensor row = {.name = site->name,
+                                  .copy = copy,
+                                  .why = why,
+                                  .dims = {OC_D_TOKENS, width},
+                                  .role = role,
+                                  .end = OC_END_HERE,
+                                  .birth = {OC_PH_FORWARD, site->part, f},
+                                  .death = {OC_PH_FORWARD, site->part, (uint8_t)(f + 1)},
+                                  .forgotten = (uint8_t)(f + 1),
+                                  .keep = kept ? 0 : OC_F_NEVER,
+                                  .release = {OC_PH_BACKWARD, site->part, (uint8_t)(g + 1)}};
+    oc_add_tensor(build, &row, oc_facts(build->plan), kind, layers, PEFT);
+}
+
+static void backward_row(struct oc_build *build, const struct site *site, int kind, uint32_t layers, const char *copy,
+                         uint8_t width, uint8_t role, const char *why)
+{
+    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
+    const uint8_t g = ops->use[site->use].backward;
+    const struct oc_tensor row = {.name = site->name,
+                                  .copy = copy,
+                                  .why = why,
+                                  .dims = {OC_D_TOKENS, width},
+                                  .role = role,
+                                  .end = OC_END_HERE,
+                                  .birth = {OC_PH_BACKWARD, site->part, g},
+                                  .death = {OC_PH_BACKWARD, site->part, (uint8_t)(g + 1)},
+                                  .keep = OC_F_NEVER};
+    oc_add_tensor(build, &row, oc_facts(build->plan), kind, layers, PEFT);
+}
+
+static void add_site(struct oc_build *build, const struct site *site, int kind, uint32_t layers)
+{
+    const struct oc_plan *plan = build->plan;
+    const enum oc_dtype own = (enum oc_dtype)plan->c.lora_dtype, product = adapter_compute(plan);
+    const enum oc_dtype input = site->role == OC_R_STREAM ? plan->dt.residual : plan->dt.compute;
+    const bool drops = plan->c.lora_dropout > 0, casts = product != own;
+    if (own != input)
+        forward_row(build, site, kind, layers, "lora input", site->in, OC_R_ADAPTER, !drops && !casts,
+                    "the input in the adapter's type");
+    if (drops) {
+        forward_row(build, site, kind, layers, "lora dropout mask", site->in, OC_R_BOOL, true, "one byte an element");
+        forward_row(build, site, kind, layers, "lora dropped input", site->in, OC_R_ADAPTER, !casts,
+                    "a copy of the input after dropout: A's input");
+    }
+    if (casts)
+        forward_row(build, site, kind, layers, "lora input cast", site->in, OC_R_ADAPTER_COMPUTE, true,
+                    "autocast's copy of A's input");
+    forward_row(build, site, kind, layers, "lora middle", OC_D_LORA, OC_R_ADAPTER_COMPUTE, true,
+                "what A puts out: B's input");
+    forward_row(build, site, kind, layers, "lora output", site->out, OC_R_ADAPTER_COMPUTE, false,
+                "what B puts out, until it is scaled");
+    forward_row(build, site, kind, layers, "lora scaled output", site->out, OC_R_ADAPTER_COMPUTE, false,
+                "added to what the frozen linear puts out");
+    if (product != plan->dt.compute)
+        backward_row(build, site, kind, layers, "lora output gradient", site->out, OC_R_ADAPTER_COMPUTE,
+                     "the gradient in the adapter's type");
+    backward_row(build, site, kind, layers, "lora scaled gradient", site->out, OC_R_ADAPTER_COMPUTE,
+                 "gradient of what B puts out");
+    backward_row(build, site, kind, layers, "lora input gradient", site->in, OC_R_ADAPTER_COMPUTE,
+                 "gradient of A's input, until it is added");
+    if (drops)
+        backward_row(build, site, kind, layers, "lora dropout gradient", site->in, OC_R_ADAPTER,
+                     "through the dropout mask");
+}
+
+void oc_build_lora(struct oc_build *build, int kind, uint32_t layers)
+{
+    const uint64_t facts = oc_facts(build->plan) | (kind & OC_KIND_MOE ? OC_F_MOE : 0);
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
+        if (sites[i].part == OC_PART_LAYER && sits_here(build->plan, &sites[i], facts))
+            add_site(build, &sites[i], kind, layers);
+}
+
+void oc_build_lora_head(struct oc_build *build)
+{
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
+        if (sites[i].part == OC_PART_HEAD && sits_here(build->plan, &sites[i], oc_facts(build->plan)))
+            add_site(build, &sites[i], OC_KIND_KEPT, 1);
+}
