@@ -4,6 +4,9 @@
 
 #include "oomcast/alloc.h"
 
+_Static_assert(2 * OC_MAX_SUB <= 256, "a step's key is one byte");
+enum { KEYS = 2 * OC_MAX_SUB, GROUPS = OC_STRETCHES * OC_MAX_KINDS };
+
 static bool in_slot(struct oc_tick tick)
 {
     return tick.phase >= OC_PH_FORWARD && tick.phase <= OC_PH_BACKWARD;
@@ -15,46 +18,50 @@ enum oc_life oc_entry_life(const struct oc_entry *entry)
     return in_slot(entry->death) ? OC_LIFE_SLOT : OC_LIFE_GRADIENT;
 }
 
-enum oc_stretch oc_tick_stretch(struct oc_tick tick)
-{
-    static const uint8_t outside[OC_PHASES] = {[OC_PH_INIT] = OC_ST_INIT,
-                                               [OC_PH_START] = OC_ST_START,
-                                               [OC_PH_LOSS] = OC_ST_LOSS,
-                                               [OC_PH_REDUCE] = OC_ST_REDUCE,
-                                               [OC_PH_CLIP] = OC_ST_CLIP,
-                                               [OC_PH_STEP] = OC_ST_STEP,
-                                               [OC_PH_AFTER_STEP] = OC_ST_AFTER_STEP,
-                                               [OC_PH_IDLE] = OC_ST_IDLE,
-                                               [OC_PH_END] = OC_STRETCHES};
-    switch (tick.phase) {
-    case OC_PH_FORWARD:
-        return tick.part == OC_PART_EMBED   ? OC_ST_FORWARD_EMBED
-               : tick.part == OC_PART_LAYER ? OC_ST_FORWARD_LAYER
-                                            : OC_ST_FORWARD_HEAD;
-    case OC_PH_RECOMPUTE: return OC_ST_RECOMPUTE_LAYER;
-    case OC_PH_BACKWARD:
-        return tick.part == OC_PART_EMBED   ? OC_ST_BACKWARD_EMBED
-               : tick.part == OC_PART_LAYER ? OC_ST_BACKWARD_LAYER
-                                            : OC_ST_BACKWARD_HEAD;
-    default: return (enum oc_stretch)outside[tick.phase];
+/* [phase][part]; a slot's ticks of no part count as the head's, as the loss does. OC_STRETCHES: never. */
+static const uint8_t stretches[OC_PHASES][4] = {
+#define EVERYWHERE(stretch)                                                                                            \
+    {                                                                                                                  \
+        stretch, stretch, stretch, stretch                                                                             \
     }
+    [OC_PH_INIT] = EVERYWHERE(OC_ST_INIT),
+    [OC_PH_START] = EVERYWHERE(OC_ST_START),
+    [OC_PH_FORWARD] = {OC_ST_FORWARD_HEAD, OC_ST_FORWARD_EMBED, OC_ST_FORWARD_LAYER, OC_ST_FORWARD_HEAD},
+    [OC_PH_LOSS] = EVERYWHERE(OC_ST_LOSS),
+    [OC_PH_RECOMPUTE] = EVERYWHERE(OC_ST_RECOMPUTE_LAYER),
+    [OC_PH_BACKWARD] = {OC_ST_BACKWARD_HEAD, OC_ST_BACKWARD_EMBED, OC_ST_BACKWARD_LAYER, OC_ST_BACKWARD_HEAD},
+    [OC_PH_REDUCE] = EVERYWHERE(OC_ST_REDUCE),
+    [OC_PH_CLIP] = EVERYWHERE(OC_ST_CLIP),
+    [OC_PH_STEP] = EVERYWHERE(OC_ST_STEP),
+    [OC_PH_AFTER_STEP] = EVERYWHERE(OC_ST_AFTER_STEP),
+    [OC_PH_IDLE] = EVERYWHERE(OC_ST_IDLE),
+    [OC_PH_END] = EVERYWHERE(OC_STRETCHES),
+#undef EVERYWHERE
+};
+
+struct oc_tick oc_stretch_tick(enum oc_stretch stretch)
+{
+    static const struct oc_tick ticks[OC_STRETCHES] = {[OC_ST_INIT] = {OC_PH_INIT, OC_PART_NONE, 0},
+                                                       [OC_ST_START] = {OC_PH_START, OC_PART_NONE, 0},
+                                                       [OC_ST_FORWARD_EMBED] = {OC_PH_FORWARD, OC_PART_EMBED, 0},
+                                                       [OC_ST_FORWARD_LAYER] = {OC_PH_FORWARD, OC_PART_LAYER, 0},
+                                                       [OC_ST_FORWARD_HEAD] = {OC_PH_FORWARD, OC_PART_HEAD, 0},
+                                                       [OC_ST_LOSS] = {OC_PH_LOSS, OC_PART_HEAD, 0},
+                                                       [OC_ST_BACKWARD_HEAD] = {OC_PH_BACKWARD, OC_PART_HEAD, 0},
+                                                       [OC_ST_RECOMPUTE_LAYER] = {OC_PH_RECOMPUTE, OC_PART_LAYER, 0},
+                                                       [OC_ST_BACKWARD_LAYER] = {OC_PH_BACKWARD, OC_PART_LAYER, 0},
+                                                       [OC_ST_BACKWARD_EMBED] = {OC_PH_BACKWARD, OC_PART_EMBED, 0},
+                                                       [OC_ST_REDUCE] = {OC_PH_REDUCE, OC_PART_NONE, 0},
+                                                       [OC_ST_CLIP] = {OC_PH_CLIP, OC_PART_NONE, 0},
+                                                       [OC_ST_STEP] = {OC_PH_STEP, OC_PART_NONE, 0},
+                                                       [OC_ST_AFTER_STEP] = {OC_PH_AFTER_STEP, OC_PART_NONE, 0},
+                                                       [OC_ST_IDLE] = {OC_PH_IDLE, OC_PART_NONE, 0}};
+    return ticks[stretch];
 }
 
 uint64_t oc_entry_rounding(const struct oc_entry *entry)
 {
     return entry->pooled || entry->is_rounding ? 0 : oc_alloc_round(entry->bytes) - entry->bytes;
-}
-
-bool oc_entry_in(const struct oc_entry *entry, enum oc_variant variant)
-{
-    if (oc_entry_life(entry) == OC_LIFE_GRADIENT)
-        return variant == OC_VERY_FIRST || (variant == OC_FIRST_OF_ITERATION && entry->death.phase != OC_PH_END);
-    switch (entry->when) {
-    case OC_FIRST_MICRO_BATCH: return variant != OC_LATER;
-    case OC_LATER_MICRO_BATCHES: return variant == OC_LATER;
-    case OC_ALL_BUT_THE_FIRST: return variant != OC_VERY_FIRST;
-    default: return true;
-    }
 }
 
 static bool end_matches(uint8_t kind, bool here)
@@ -83,45 +90,82 @@ uint64_t oc_entry_per_chunk(const struct oc_entry *entry, const struct oc_chunk 
     return oc_entry_on(entry, chunk) ? 1 : 0;
 }
 
-/* The group of a step: layer stretches keep kinds apart, the others have one group. */
-static int group_of(const struct oc_entry *entry, enum oc_stretch stretch)
+/* In which variants of a slot an entry is born, and so dies: one bit each. */
+static uint8_t variants_of(const struct oc_entry *entry)
 {
-    bool layer = stretch == OC_ST_FORWARD_LAYER || stretch == OC_ST_RECOMPUTE_LAYER || stretch == OC_ST_BACKWARD_LAYER;
-    return layer ? entry->kind : 0;
+    enum { VERY_FIRST = 1 << OC_VERY_FIRST, FIRST = 1 << OC_FIRST_OF_ITERATION, LATER = 1 << OC_LATER };
+    static const uint8_t by_when[] = {[OC_ALWAYS] = VERY_FIRST | FIRST | LATER,
+                                      [OC_FIRST_MICRO_BATCH] = VERY_FIRST | FIRST,
+                                      [OC_LATER_MICRO_BATCHES] = LATER,
+                                      [OC_ALL_BUT_THE_FIRST] = FIRST | LATER};
+    if (in_slot(entry->birth) && !in_slot(entry->death))
+        return entry->death.phase == OC_PH_END ? VERY_FIRST : VERY_FIRST | FIRST;
+    return by_when[entry->when];
+}
+
+/* The group of a step: layer stretches keep kinds apart, the others have one group. */
+static uint8_t group_of(const struct oc_entry *entry, uint8_t stretch)
+{
+    const bool layer =
+        stretch == OC_ST_FORWARD_LAYER || stretch == OC_ST_RECOMPUTE_LAYER || stretch == OC_ST_BACKWARD_LAYER;
+    return (uint8_t)(stretch * OC_MAX_KINDS + (layer ? entry->kind : 0));
+}
+
+/* Births and deaths as they stand in the ledger, still to be sorted. */
+struct draft {
+    struct oc_step steps[2 * OC_MAX_ENTRIES];
+    uint8_t groups[2 * OC_MAX_ENTRIES];
+    int n;
+    uint16_t of_key[KEYS + 1], of_group[GROUPS + 1]; /* how many steps have the key (group) one below the index */
+};
+
+static void add_step(struct draft *draft, const struct oc_step *step, uint8_t group)
+{
+    draft->of_key[step->key + 1]++;
+    draft->of_group[group + 1]++;
+    draft->groups[draft->n] = group;
+    draft->steps[draft->n++] = *step;
+}
+
+static void fill_draft(const struct oc_ledger *ledger, struct draft *draft)
+{
+    draft->n = 0;
+    memset(draft->of_key, 0, sizeof draft->of_key);
+    memset(draft->of_group, 0, sizeof draft->of_group);
+    for (int i = 0; i < ledger->n_entries; i++) {
+        const struct oc_entry *entry = &ledger->entries[i];
+        const uint8_t born = stretches[entry->birth.phase][entry->birth.part],
+                      dies = stretches[entry->death.phase][entry->death.part];
+        const int64_t bytes = (int64_t)(entry->bytes + oc_entry_rounding(entry));
+        struct oc_step step = {.entry = (uint16_t)i, .variants = variants_of(entry)};
+        if (dies < OC_STRETCHES) {
+            step.bytes = -bytes;
+            step.key = (uint8_t)(entry->death.sub * 2);
+            add_step(draft, &step, group_of(entry, dies));
+        }
+        step.bytes = bytes;
+        step.key = (uint8_t)(entry->birth.sub * 2 + 1);
+        add_step(draft, &step, group_of(entry, born));
+    }
+}
+
+/* Counts become places: the first of those with the key (group) of the index. */
+static void sum_up(uint16_t *counts, int n)
+{
+    for (int i = 1; i < n; i++) counts[i] = (uint16_t)(counts[i] + counts[i - 1]);
 }
 
 void oc_program_build(const struct oc_ledger *ledger, struct oc_program *program)
 {
-    /* A counting sort by (stretch, kind), then an insertion sort of each small group, which is nearly in order already.
-     */
-    int count[OC_STRETCHES][OC_MAX_KINDS];
-    memset(count, 0, sizeof count);
-    for (int i = 0; i < ledger->n_entries; i++) {
-        const struct oc_entry *entry = &ledger->entries[i];
-        enum oc_stretch born = oc_tick_stretch(entry->birth), dies = oc_tick_stretch(entry->death);
-        count[born][group_of(entry, born)]++;
-        if (dies < OC_STRETCHES) count[dies][group_of(entry, dies)]++;
-    }
-    int total = 0;
-    int fill[OC_STRETCHES][OC_MAX_KINDS];
-    for (int s = 0; s < OC_STRETCHES; s++) {
-        for (int k = 0; k < OC_MAX_KINDS; k++) {
-            program->begin[s][k] = fill[s][k] = total;
-            total += count[s][k];
-        }
-        program->begin[s][OC_MAX_KINDS] = total;
-    }
-    for (int i = 0; i < ledger->n_entries; i++) {
-        const struct oc_entry *entry = &ledger->entries[i];
-        for (int birth = 0; birth < 2; birth++) {
-            struct oc_tick tick = birth ? entry->birth : entry->death;
-            enum oc_stretch stretch = oc_tick_stretch(tick);
-            if (stretch == OC_STRETCHES) continue;
-            int k = group_of(entry, stretch), at = fill[stretch][k]++;
-            struct oc_step step = {.key = (uint16_t)(tick.sub * 2 + birth), .entry = (uint16_t)i};
-            for (; at > program->begin[stretch][k] && program->steps[at - 1].key > step.key; at--)
-                program->steps[at] = program->steps[at - 1];
-            program->steps[at] = step;
-        }
-    }
+    /* Two stable counting sorts, by key and then by group, so that equal steps stay in the order of the entries. */
+    struct draft draft;
+    uint16_t by_key[2 * OC_MAX_ENTRIES];
+    fill_draft(ledger, &draft);
+    sum_up(draft.of_key, KEYS + 1);
+    sum_up(draft.of_group, GROUPS + 1);
+    for (int s = 0; s < OC_STRETCHES; s++)
+        memcpy(program->begin[s], draft.of_group + s * OC_MAX_KINDS, sizeof program->begin[s]);
+    for (int i = 0; i < draft.n; i++) by_key[draft.of_key[draft.steps[i].key]++] = (uint16_t)i;
+    for (int i = 0; i < draft.n; i++)
+        program->steps[draft.of_group[draft.groups[by_key[i]]]++] = draft.steps[by_key[i]];
 }

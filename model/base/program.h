@@ -32,27 +32,43 @@ enum oc_life {
     OC_LIFE_GRADIENT /* born in the first micro-batch, once (per layer), outlives the slots */
 };
 
-struct oc_step {  /* one birth or death of an entry */
-    uint16_t key; /* sub * 2 + (birth ? 1 : 0): the order inside a stretch */
-    uint16_t entry;
-};
-
-struct oc_program {
-    struct oc_step steps[2 * OC_MAX_ENTRIES];  /* grouped by stretch and kind, each group in order */
-    int begin[OC_STRETCHES][OC_MAX_KINDS + 1]; /* group of kind k: steps begin[s][k] to begin[s][k + 1] */
-};
-
-enum oc_life oc_entry_life(const struct oc_entry *entry);
-enum oc_stretch oc_tick_stretch(struct oc_tick tick);
-
-/* Bytes the allocator adds to one instance. */
-uint64_t oc_entry_rounding(const struct oc_entry *entry);
-
 /* Which of the three situations a slot is in decides which entries it has. */
 enum oc_variant { OC_VERY_FIRST, OC_FIRST_OF_ITERATION, OC_LATER, OC_VARIANTS };
 
-/* Whether an entry is born (and so dies) in a slot of this variant. */
-bool oc_entry_in(const struct oc_entry *entry, enum oc_variant variant);
+struct oc_step {      /* one birth or death of an entry */
+    int64_t bytes;    /* what one instance changes `allocated` by: negative for a death */
+    uint16_t entry;   /* index in ledger->entries */
+    uint8_t key;      /* sub * 2 + (birth ? 1 : 0): the order inside a stretch */
+    uint8_t variants; /* bit v: it happens in slots of variant v */
+};
+
+struct oc_program {
+    struct oc_step steps[2 * OC_MAX_ENTRIES];       /* grouped by stretch and kind, each group in order */
+    uint16_t begin[OC_STRETCHES][OC_MAX_KINDS + 1]; /* group of kind k: steps begin[s][k] to begin[s][k + 1] */
+};
+
+static inline bool oc_step_is_birth(const struct oc_step *step)
+{
+    return step->key & 1;
+}
+
+static inline uint8_t oc_step_sub(const struct oc_step *step)
+{
+    return step->key >> 1;
+}
+
+static inline bool oc_step_in(const struct oc_step *step, enum oc_variant variant)
+{
+    return step->variants >> variant & 1;
+}
+
+enum oc_life oc_entry_life(const struct oc_entry *entry);
+
+/* The phase and part whose ticks a stretch holds, sub-step 0. */
+struct oc_tick oc_stretch_tick(enum oc_stretch stretch);
+
+/* Bytes the allocator adds to one instance. */
+uint64_t oc_entry_rounding(const struct oc_entry *entry);
 
 /* Whether an entry of part EMBED or HEAD exists on this chunk; true for the other parts. */
 bool oc_entry_on(const struct oc_entry *entry, const struct oc_chunk *chunk);

@@ -68,20 +68,19 @@ static void pass(struct walk *w, enum oc_stretch stretch, int kind, const struct
                                     : w->iteration == OC_FIRST ? OC_VERY_FIRST
                                                                : OC_FIRST_OF_ITERATION;
     for (int i = w->program.begin[stretch][kind]; i < w->program.begin[stretch][kind + 1] && w->going; i++) {
-        const int index = w->program.steps[i].entry;
-        const struct oc_entry *entry = &w->ledger->entries[index];
-        const bool birth = w->program.steps[i].key & 1;
-        if (!oc_entry_in(entry, variant) || !oc_entry_on(entry, chunk)) continue;
-        tick.sub = (uint8_t)(w->program.steps[i].key >> 1);
+        const struct oc_step *step = &w->program.steps[i];
+        const struct oc_entry *entry = &w->ledger->entries[step->entry];
+        if (!oc_step_in(step, variant) || !oc_entry_on(entry, chunk)) continue;
+        tick.sub = oc_step_sub(step);
         const struct oc_place place = {.iteration = w->iteration,
                                        .moment = oc_phase_moment((enum oc_phase)tick.phase),
                                        .micro_batch = slot->micro_batch,
                                        .layer = layer < 0 ? -1 : (int32_t)chunk->first_layer + layer,
                                        .tick = tick};
         if (entry->birth.part == OC_PART_LAYER && layer < 0)
-            emit_all_layers(w, index, slot, &place);
+            emit_all_layers(w, step->entry, slot, &place);
         else
-            emit(w, index, instance_of(w, entry, slot, layer), birth, &place);
+            emit(w, step->entry, instance_of(w, entry, slot, layer), oc_step_is_birth(step), &place);
     }
 }
 
@@ -139,20 +138,20 @@ static void emit_gradients(struct walk *w, int index, const struct oc_place *pla
 static void pass_outside(struct walk *w, enum oc_stretch stretch, enum oc_phase phase, bool first)
 {
     for (int i = w->program.begin[stretch][0]; i < w->program.begin[stretch][OC_MAX_KINDS] && w->going; i++) {
-        const int index = w->program.steps[i].entry;
-        const struct oc_entry *entry = &w->ledger->entries[index];
-        const bool birth = w->program.steps[i].key & 1;
+        const struct oc_step *step = &w->program.steps[i];
+        const struct oc_entry *entry = &w->ledger->entries[step->entry];
+        const bool birth = oc_step_is_birth(step);
         if (!first && birth && entry->death.phase == OC_PH_END) continue;
         if (first && !birth && phase == OC_PH_START) continue;
         const struct oc_place place = {.iteration = w->iteration,
                                        .moment = oc_phase_moment(phase),
                                        .micro_batch = -1,
                                        .layer = -1,
-                                       .tick = {(uint8_t)phase, OC_PART_NONE, (uint8_t)(w->program.steps[i].key >> 1)}};
+                                       .tick = {(uint8_t)phase, OC_PART_NONE, oc_step_sub(step)}};
         if (oc_entry_life(entry) == OC_LIFE_GRADIENT)
-            emit_gradients(w, index, &place);
+            emit_gradients(w, step->entry, &place);
         else
-            for (uint32_t n = 0; n < entry->count; n++) emit(w, index, (int)n, birth, &place);
+            for (uint32_t n = 0; n < entry->count; n++) emit(w, step->entry, (int)n, birth, &place);
     }
 }
 

@@ -1,0 +1,229 @@
+#include "model/base/slots.h"
+
+#include <string.h>
+
+/* A slot's way is made of legs: a stretch, passed once or once for each of some equal layers. */
+struct leg {
+    uint8_t stretch, kind;
+    bool silent;   /* groups between the first and the last: no point of them can be the highest */
+    int8_t toward; /* layer by layer: 1 upwards, -1 downwards */
+    int32_t times;
+    int32_t layer; /* the first layer passed, counted in the chunk; -1: none */
+};
+
+/* Three for head, loss and embedding; a run of layers takes at most eight: a short group, the first, those between, the
+ * last, each recomputed and passed backward. */
+enum { MOST_LEGS = 3 + 8 * OC_MAX_RUNS };
+
+struct way {
+    struct leg legs[MOST_LEGS];
+    int n;
+};
+
+static void add_leg(struct way *way, enum oc_stretch stretch)
+{
+    way->legs[way->n++] = (struct leg){.stretch = (uint8_t)stretch, .times = 1, .layer = -1};
+}
+
+/* Layers `first` to `first + layers - 1` of a kind that are recomputed together: upwards again, then backward. */
+static void add_group(struct way *way, int kind, int32_t first, int32_t layers, bool silent)
+{
+    way->legs[way->n++] = (struct leg){.stretch = OC_ST_RECOMPUTE_LAYER,
+                                       .kind = (uint8_t)kind,
+                                       .silent = silent,
+                                       .toward = 1,
+                                       .times = layers,
+                                       .layer = first};
+    way->legs[way->n++] = (struct leg){.stretch = OC_ST_BACKWARD_LAYER,
+                                       .kind = (uint8_t)kind,
+                                       .silent = silent,
+                                       .toward = -1,
+                                       .times = layers,
+                                       .layer = first + layers - 1};
+}
+
+/* Backward through a run of equal layers: groups from the top, of which the topmost may be short. */
+static void add_run_backward(struct way *way, const struct oc_ledger *ledger, const struct oc_run *run, int32_t first)
+{
+    const int32_t group = ledger->group[run->kind] > 1 ? ledger->group[run->kind] : 1;
+    const int32_t rest = run->layers % group, whole = run->layers / group;
+    if (rest) add_group(way, run->kind, first + whole * group, rest, false);
+    if (whole > 0) add_group(way, run->kind, first + (whole - 1) * group, group, false);
+    if (whole > 2) add_group(way, run->kind, first + group, (whole - 2) * group, true);
+    if (whole > 1) add_group(way, run->kind, first, group, false);
+}
+
+static void find_way(const struct oc_ledger *ledger, const struct oc_chunk *chunk, bool backward, struct way *way)
+{
+    int32_t layer = 0;
+    way->n = 0;
+    if (!backward) {
+        add_leg(way, OC_ST_FORWARD_EMBED);
+        for (int i = 0; i < chunk->n_runs; layer += chunk->runs[i++].layers)
+            way->legs[way->n++] = (struct leg){.stretch = OC_ST_FORWARD_LAYER,
+                                               .kind = (uint8_t)chunk->runs[i].kind,
+                                               .toward = 1,
+                                               .times = chunk->runs[i].layers,
+                                               .layer = layer};
+        add_leg(way, OC_ST_FORWARD_HEAD);
+        add_leg(way, OC_ST_LOSS);
+        return;
+    }
+    for (int i = 0; i < chunk->n_runs; i++) layer += chunk->runs[i].layers;
+    add_leg(way, OC_ST_BACKWARD_HEAD);
+    for (int i = chunk->n_runs - 1; i >= 0; i--) {
+        layer -= chunk->runs[i].layers;
+        add_run_backward(way, ledger, &chunk->runs[i], layer);
+    }
+    add_leg(way, OC_ST_BACKWARD_EMBED);
+}
+
+/* ---- one stretch ---- */
+
+/* Passes the steps of a leg once, up to and with step `last` (-1: to the end). */
+static void pass_once(const struct oc_slots *slots, const struct leg *leg, const struct oc_chunk *chunk,
+                      enum oc_variant variant, int last, struct oc_profile *profile)
+{
+    const uint16_t *group = &slots->program->begin[leg->stretch][leg->kind];
+    const int end = last < 0 ? group[1] : last + 1;
+    memset(profile, 0, sizeof *profile);
+    profile->peak = -1;
+    for (int i = group[0]; i < end; i++) {
+        const struct oc_step *step = &slots->program->steps[i];
+        if (!oc_step_in(step, variant)) continue;
+        const struct oc_entry *entry = &slots->ledger->entries[step->entry];
+        const int64_t n = leg->layer >= 0 ? 1 : (int64_t)oc_entry_per_chunk(entry, chunk);
+        if (!n) continue;
+        oc_level_step(&profile->net, entry, step, n);
+        if (!oc_step_is_birth(step) || (profile->peak >= 0 && profile->net.allocated <= profile->height)) continue;
+        profile->peak = i;
+        profile->height = profile->net.allocated;
+    }
+}
+
+/* A layer is the same in every chunk, so its three stretches are passed once per kind and variant. */
+static const struct oc_profile *profile_of(struct oc_slots *slots, const struct leg *leg, const struct oc_chunk *chunk,
+                                           enum oc_variant variant, struct oc_profile *scratch)
+{
+    if (leg->layer < 0) {
+        pass_once(slots, leg, chunk, variant, -1, scratch);
+        return scratch;
+    }
+    static const enum oc_stretch of[3] = {OC_ST_FORWARD_LAYER, OC_ST_RECOMPUTE_LAYER, OC_ST_BACKWARD_LAYER};
+    const int kind = leg->kind, index = leg->stretch == of[0] ? 0 : leg->stretch == of[1] ? 1 : 2;
+    if (!slots->has_layers[kind][variant]) {
+        slots->has_layers[kind][variant] = true;
+        for (int i = 0; i < 3; i++) {
+            const struct leg whole = {.stretch = (uint8_t)of[i], .kind = (uint8_t)kind};
+            pass_once(slots, &whole, chunk, variant, -1, &slots->layers[i][kind][variant]);
+        }
+    }
+    return &slots->layers[index][kind][variant];
+}
+
+/* ---- one slot ---- */
+
+static void consider(struct oc_point *high, const struct oc_point *point)
+{
+    if (high->step < 0 || point->height > high->height) *high = *point;
+}
+
+static void sum_slot(struct oc_slots *slots, const struct oc_chunk *chunk, enum oc_variant variant, bool backward,
+                     struct oc_slot_sums *sums)
+{
+    struct way way;
+    struct oc_profile scratch;
+    find_way(slots->ledger, chunk, backward, &way);
+    memset(sums, 0, sizeof *sums);
+    sums->ready = true;
+    for (int m = 0; m < OC_SLOT_MOMENTS; m++) sums->high[m].step = -1;
+    for (int i = 0; i < way.n; i++) {
+        const struct leg *leg = &way.legs[i];
+        const struct oc_profile *profile = profile_of(slots, leg, chunk, variant, &scratch);
+        if (profile->peak >= 0 && !leg->silent) {
+            struct oc_point *high = &sums->high[leg->stretch == OC_ST_LOSS];
+            struct oc_point point = {
+                .height = sums->net.allocated + profile->height, .step = (int16_t)profile->peak, .leg = (uint8_t)i};
+            consider(high, &point);
+            point.height += profile->net.allocated * (leg->times - 1);
+            point.in_last = true;
+            consider(high, &point);
+        }
+        oc_level_add(&sums->net, &profile->net, leg->times);
+    }
+}
+
+const struct oc_slot_sums *oc_slots_sums(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant)
+{
+    const int class = slots->class[slot->chunk], v = slots->like[variant];
+    struct oc_slot_sums *sums = &slots->sums[class][v][slot->backward];
+    if (!sums->ready) sum_slot(slots, &slots->ledger->chunks[class], (enum oc_variant)v, slot->backward, sums);
+    return sums;
+}
+
+void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
+                    const struct oc_point *point, struct oc_level *level, struct oc_place *place)
+{
+    const struct oc_chunk *chunk = &slots->ledger->chunks[slot->chunk];
+    const struct oc_step *step = &slots->program->steps[point->step];
+    struct way way;
+    struct oc_profile scratch;
+    find_way(slots->ledger, chunk, slot->backward, &way);
+    for (int i = 0; i <= point->leg; i++) {
+        const int times = i < point->leg ? way.legs[i].times : point->in_last ? way.legs[i].times - 1 : 0;
+        oc_level_add(level, &profile_of(slots, &way.legs[i], chunk, variant, &scratch)->net, times);
+    }
+    const struct leg *leg = &way.legs[point->leg];
+    pass_once(slots, leg, chunk, variant, point->step, &scratch);
+    oc_level_add(level, &scratch.net, 1);
+    place->micro_batch = slot->micro_batch;
+    place->layer = -1;
+    if (leg->layer >= 0)
+        place->layer = (int32_t)chunk->first_layer + leg->layer + (point->in_last ? leg->toward * (leg->times - 1) : 0);
+    place->tick = oc_stretch_tick((enum oc_stretch)leg->stretch);
+    place->tick.sub = oc_step_sub(step);
+    place->moment = oc_phase_moment((enum oc_phase)place->tick.phase);
+}
+
+/* ---- what is equal ---- */
+
+static bool same_chunk(const struct oc_chunk *a, const struct oc_chunk *b)
+{
+    if (a->n_runs != b->n_runs || a->embedding != b->embedding || a->head != b->head) return false;
+    for (int i = 0; i < a->n_runs; i++)
+        if (a->runs[i].kind != b->runs[i].kind || a->runs[i].layers != b->runs[i].layers) return false;
+    return true;
+}
+
+/* Variants differ only where some step is in one and not in the other. */
+static void compare_variants(struct oc_slots *slots)
+{
+    uint8_t differ = 0; /* bits of step.variants that are not equal to the bit below */
+    bool ends_differ = false;
+    const int begin = slots->program->begin[OC_ST_FORWARD_EMBED][0],
+              end = slots->program->begin[OC_ST_BACKWARD_EMBED][OC_MAX_KINDS];
+    for (int i = begin; i < end; i++) {
+        const uint8_t v = slots->program->steps[i].variants;
+        differ |= (uint8_t)(v ^ (v >> 1));
+        ends_differ |= (v >> OC_LATER & 1) != (v >> OC_VERY_FIRST & 1);
+    }
+    slots->like[OC_VERY_FIRST] = OC_VERY_FIRST;
+    slots->like[OC_FIRST_OF_ITERATION] = differ & 1 ? OC_FIRST_OF_ITERATION : OC_VERY_FIRST;
+    slots->like[OC_LATER] = !ends_differ ? OC_VERY_FIRST : differ & 2 ? OC_LATER : OC_FIRST_OF_ITERATION;
+}
+
+void oc_slots_begin(struct oc_slots *slots, const struct oc_ledger *ledger, const struct oc_program *program)
+{
+    slots->ledger = ledger;
+    slots->program = program;
+    memset(slots->has_layers, 0, sizeof slots->has_layers);
+    compare_variants(slots);
+    for (int i = 0; i < ledger->n_chunks; i++) {
+        int class = 0;
+        while (class < i && (slots->class[class] != class || !same_chunk(&ledger->chunks[class], &ledger->chunks[i])))
+            class ++;
+        slots->class[i] = (uint8_t) class;
+        for (int v = 0; class == i && v < OC_VARIANTS; v++)
+            slots->sums[i][v][0].ready = slots->sums[i][v][1].ready = false;
+    }
+}

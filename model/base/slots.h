@@ -1,0 +1,79 @@
+/* What passing one slot of the pipeline schedule does to the sums of a ledger: its change, and its highest point in
+ * each moment. Closed over layers: passing n equal layers changes the sums by n times the change of one, and the
+ * highest point over them lies in the first or in the last, because the level is linear in between.
+ *
+ * Ownership: plain values that the caller owns. */
+#ifndef OC_MODEL_BASE_SLOTS_H
+#define OC_MODEL_BASE_SLOTS_H
+
+#include "model/base/program.h"
+
+/* All sums that are carried along, bytes. */
+struct oc_level {
+    int64_t allocated, requested;
+    int64_t classes[OC_CLASSES];
+};
+
+static inline void oc_level_add(struct oc_level *sum, const struct oc_level *term, int64_t times)
+{
+    sum->allocated += term->allocated * times;
+    sum->requested += term->requested * times;
+    for (int c = 0; c < OC_CLASSES; c++) sum->classes[c] += term->classes[c] * times;
+}
+
+/* The birth or death of n instances. */
+static inline void oc_level_step(struct oc_level *level, const struct oc_entry *entry, const struct oc_step *step,
+                                 int64_t n)
+{
+    const int64_t blocks = step->bytes * n,
+                  bytes = oc_step_is_birth(step) ? (int64_t)entry->bytes * n : -(int64_t)entry->bytes * n;
+    level->allocated += blocks;
+    level->requested += entry->is_rounding ? 0 : bytes;
+    level->classes[entry->class] += bytes;
+    level->classes[OC_BUFFERS] += blocks - bytes;
+}
+
+/* One passage of a stretch. */
+struct oc_profile {
+    struct oc_level net; /* change from begin to end */
+    int64_t height;      /* highest point at or after the first birth, allocated bytes above the begin */
+    int peak;            /* index of the step that reaches it; -1: nothing is born */
+};
+
+/* The moments of a slot: forward and loss, or backward. */
+enum { OC_SLOT_MOMENTS = 2 };
+
+/* Where in a slot a point lies. */
+struct oc_point {
+    int64_t height; /* allocated bytes above the begin of the slot */
+    int16_t step;   /* index in the program's steps; -1: nothing is born in this moment */
+    uint8_t leg;    /* of the slot's way, and whether in the last of its layers */
+    bool in_last;
+};
+
+struct oc_slot_sums {
+    struct oc_level net;
+    struct oc_point high[OC_SLOT_MOMENTS];
+    bool ready;
+};
+
+/* The sums of all slots of a ledger, made when they are first asked for. */
+struct oc_slots {
+    const struct oc_ledger *ledger;
+    const struct oc_program *program;
+    uint8_t like[OC_VARIANTS];                               /* the lowest variant that has the same steps */
+    uint8_t class[OC_MAX_CHUNKS];                            /* the first chunk that is equal */
+    struct oc_slot_sums sums[OC_MAX_CHUNKS][OC_VARIANTS][2]; /* [class][variant][backward] */
+    struct oc_profile layers[3][OC_MAX_KINDS][OC_VARIANTS];  /* forward, recompute, backward of one layer */
+    bool has_layers[OC_MAX_KINDS][OC_VARIANTS];
+};
+
+void oc_slots_begin(struct oc_slots *slots, const struct oc_ledger *ledger, const struct oc_program *program);
+
+const struct oc_slot_sums *oc_slots_sums(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant);
+
+/* Adds to `level` what has changed from the begin of a slot to a point of it, and says where that is. */
+void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
+                    const struct oc_point *point, struct oc_level *level, struct oc_place *place);
+
+#endif
