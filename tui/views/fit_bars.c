@@ -234,7 +234,7 @@ void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struc
         return;
     }
     char apart[OC_BYTES_TEXT + 24];
-    snprintf(apart, sizeof apart, "measured - model = %s B", difference);
+    snprintf(apart, sizeof apart, "differs by %s B", difference);
     int end = oc_canvas_right(canvas, rect.x, chart.y, rect.w - 1, OC_ROLE_TEXT, apart) - 2;
     int used = 1 + oc_canvas_print(canvas, rect.x + 1, chart.y, end - rect.x - 1, OC_ROLE_TITLE, "Measured, %s",
                                    oc_unit_name(chart.unit));
