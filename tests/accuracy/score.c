@@ -60,13 +60,12 @@ static bool is_chosen(const struct measurement *run, int stage, int stages)
 
 static bool answer(struct runner *r, const struct measurement *run)
 {
-    const bool replay = run->bytes[Q_RESERVED] || run->bytes[Q_DEVICE];
     if (!oc_resolve(&r->input.c.config, &r->plan, NULL, &r->error)) return false;
     r->n_ranks = (int)r->plan.c.parallel_pp;
     for (int i = 0; i < r->n_ranks; i++) {
         if (!oc_estimate(&r->plan, i, &r->ledger, &r->error)) return false;
         oc_sweep(&r->ledger, &r->ranks[i]);
-        if (replay && is_chosen(run, i, r->n_ranks) && !oc_reserve(&r->plan, &r->ledger, r->alloc, &r->ranks[i]))
+        if (is_chosen(run, i, r->n_ranks) && !oc_reserve(&r->plan, &r->ledger, r->alloc, &r->ranks[i]))
             return oc_fail(&r->error, OC_E_INTERNAL, "out of memory");
     }
     return true;
