@@ -126,11 +126,23 @@ static bool weights(const struct oc_plan *plan, struct oc_state *state)
     *state = (struct oc_state){.class = OC_WEIGHTS,
                                .dtype = plan->dt.weights,
                                .pooled = buffer,
-                               .birth = OC_AT(INIT),
+                               .birth = buffer ? OC_AT_SUB(INIT, 1) : OC_AT(INIT),
                                .death = OC_AT(END),
                                .why = buffer ? "views of the distributed optimizer's parameter buffer"
                                              : "parameters in the training type"};
     return true;
+}
+
+/* The model is built first; the buffer then takes over its parameters one by one. What they leave in the allocator's
+ * cache is used by activations later. */
+static bool first_weights(const struct oc_plan *plan, struct oc_state *state)
+{
+    *state = (struct oc_state){.class = OC_WEIGHTS,
+                               .dtype = plan->dt.weights,
+                               .birth = OC_AT(INIT),
+                               .death = OC_AT_SUB(INIT, 2),
+                               .why = "parameters as the model is built, until the buffer has taken them over"};
+    return plan->c.parallel_zero >= 1;
 }
 
 static bool master(const struct oc_plan *plan, struct oc_state *state)
@@ -229,6 +241,7 @@ static bool unscaled2(const struct oc_plan *plan, struct oc_state *state)
 }
 
 static const struct oc_state_rule states[] = {
+    {"weights at first", BUFFER, "", first_weights},
     {"weights", BUFFER, "", weights},
     {"main params", OPTIMIZER ":550 Float16OptimizerWithFloat16Params", "", master},
     {"main grads", BUFFER, "", main_gradients},
