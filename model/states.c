@@ -102,10 +102,8 @@ static void add_accumulated(struct oc_build *build, struct oc_entry entry, const
 static void add_share(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
                       bool expert)
 {
-    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
     const uint64_t shard = (uint64_t)(expert ? build->plan->expert_shard : build->plan->shard);
-    const uint64_t total = oc_build_part(build, expert),
-                   padded = framework->padded ? framework->padded(build, expert) : total;
+    const uint64_t total = build->total[expert], padded = build->padded[expert];
     const struct oc_param all = {.name =
                                      expert ? "all experts, this rank's share" : "all parameters, this rank's share",
                                  .elements = total / shard,
@@ -123,10 +121,8 @@ static void add_share(struct oc_build *build, const struct oc_state_rule *rule, 
 /* One buffer that all tensors of a copy are views of: its padding, and what the allocator adds. */
 static void close_pool(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state)
 {
-    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
-    const uint64_t total = oc_build_total(build);
-    const uint64_t padded =
-        framework->padded ? oc_add(framework->padded(build, false), framework->padded(build, true)) : total;
+    const uint64_t total = oc_add(build->total[false], build->total[true]),
+                   padded = oc_add(build->padded[false], build->padded[true]);
     const struct oc_param rest = {.name = "padding", .elements = padded - total, .count = 1};
     struct oc_entry entry = entry_of(rule, state, &rest);
     entry.class = OC_BUFFERS;
@@ -178,9 +174,19 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
     if (state->pooled) close_pool(build, rule, state);
 }
 
+/* Laying the buffers out takes longer than all else, so it is done once for all rules. */
+static void fill_totals(struct oc_build *build, const struct oc_framework_rules *framework)
+{
+    for (int expert = 0; expert < 2; expert++) {
+        build->total[expert] = build->padded[expert] = oc_build_part(build, expert);
+        if (framework->padded && build->total[expert]) build->padded[expert] = framework->padded(build, expert);
+    }
+}
+
 void oc_build_states(struct oc_build *build)
 {
     const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
+    fill_totals(build, framework);
     for (const struct oc_state_rule *rule = framework->states; rule->name; rule++) {
         struct oc_state state;
         memset(&state, 0, sizeof state);

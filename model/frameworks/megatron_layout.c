@@ -25,7 +25,7 @@ static void close_bucket(struct layout *layout)
 
 static void place(struct layout *layout, uint64_t elements, bool own_bucket)
 {
-    layout->start = up(layout->start, 64);
+    layout->start = (layout->start + 63) & ~(uint64_t)63;
     if (own_bucket && layout->open) close_bucket(layout);
     layout->start = oc_add(layout->start, elements);
     layout->open = true;
