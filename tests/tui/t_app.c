@@ -224,8 +224,8 @@ static void moving_stops_at_the_ends_and_stays_in_sight(void **state)
     struct oc_panel_row last = f->app.panel.focus;
     keys(f, "j");
     assert_memory_equal(&last, &f->app.panel.focus, sizeof last);
-    for (int i = 0; i < 60; i++) {
-        keys(f, "k");
+    for (int i = 0; i < 120; i++) { /* up to the top and down again */
+        keys(f, i < 60 ? "k" : "j");
         oc_app_draw(&f->app, &f->canvas);
         int marks = 0;
         for (int y = 0; y < 24; y++) marks += oc_canvas_at(&f->canvas, 0, y)->code == '>';

@@ -30,7 +30,6 @@
     ROLE(WARN, "warn")                                                                                                 \
     ROLE(BAD, "bad")                                                                                                   \
     ROLE(STALE, "stale")                                                                                               \
-    ROLE(MEASURED, "measured")                                                                                         \
     ROLE(HINT, "hint")                                                                                                 \
     ROLE(HINT_KEY, "hint.key")                                                                                         \
     ROLE(DELTA_UP, "delta.up")                                                                                         \

@@ -81,7 +81,7 @@ static void draw_reason(const struct oc_app *app, struct oc_canvas *canvas, stru
     if (app->stale) {
         snprintf(text, sizeof text, "STALE: this shows the last configuration that works. %s%s%s", app->error.message,
                  app->error.hint[0] ? "; " : "", app->error.hint);
-        int n = oc_canvas_wrap(canvas, inner, 0, OC_ROLE_WARN, text);
+        int n = oc_canvas_wrap(canvas, inner, 0, OC_ROLE_STALE, text);
         inner.y += n, inner.h -= n;
     }
     for (int i = 0; i < app->reason.n; i++)
