@@ -45,8 +45,25 @@ static void fill_model(struct oc_config *c, const struct oc_model_row *m)
         {OC_OPT_model_qk_norm, m->qk_norm},
         {OC_OPT_model_parallel_residual, m->parallel_residual},
         {OC_OPT_model_embedding_norm, m->embedding_norm},
+        {OC_OPT_model_embedding_dim, m->embedding_dim},
+        {OC_OPT_model_mlp_bias, m->mlp_bias},
+        {OC_OPT_model_final_norm, !m->no_final_norm},
+        {OC_OPT_model_attention_sinks, m->attention_sinks},
+        {OC_OPT_model_experts, m->experts},
+        {OC_OPT_model_expert_ffn, m->expert_ffn},
+        {OC_OPT_model_shared_expert_ffn, m->shared_expert_ffn},
+        {OC_OPT_model_shared_expert_gate, m->shared_expert_gate},
+        {OC_OPT_model_router_bias, m->router_bias},
+        {OC_OPT_model_dense_layers, m->dense_layers},
+        {OC_OPT_model_q_lora_rank, m->q_lora_rank},
+        {OC_OPT_model_kv_lora_rank, m->kv_lora_rank},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) oc_default(c, fields[i].option, fields[i].value);
+    if (m->experts) oc_default(c, OC_OPT_model_experts_per_token, m->experts_per_token);
+    if (!m->kv_lora_rank) return;
+    oc_default(c, OC_OPT_model_qk_nope_head_dim, m->qk_nope_head_dim);
+    oc_default(c, OC_OPT_model_qk_rope_head_dim, m->qk_rope_head_dim);
+    oc_default(c, OC_OPT_model_v_head_dim, m->v_head_dim);
 }
 
 /* The options that describe a shape: when none of them is given, a preset must. */
@@ -98,6 +115,7 @@ static void derive_shape(struct oc_plan *plan)
     if (!c->model_head_dim) c->model_head_dim = c->model_hidden / c->model_heads;
     if (!c->model_ffn) c->model_ffn = default_ffn(plan);
     if (!c->model_max_positions) c->model_max_positions = c->batch_seq;
+    if (!c->model_embedding_dim) c->model_embedding_dim = c->model_hidden;
     if (!c->model_expert_ffn) c->model_expert_ffn = c->model_ffn;
     if (!c->parallel_etp) c->parallel_etp = c->parallel_tp;
     if (!c->model_vocab_multiple) c->model_vocab_multiple = 1;

@@ -77,8 +77,12 @@ struct oc_model_row {
     uint64_t params;    /* as published; the model must reproduce it */
     const char *source; /* of that number */
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, max_positions;
-    uint8_t positions, norm, norms_per_layer, activation; /* enums of config.h */
+    int64_t embedding_dim;                                                             /* 0: as hidden */
+    int64_t experts, experts_per_token, expert_ffn, shared_expert_ffn, dense_layers;   /* 0: a dense model */
+    int64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim; /* 0: ordinary attention */
+    uint8_t positions, norm, norms_per_layer, activation;                              /* enums of config.h */
     bool tied, linear_bias, qkv_bias, head_bias, qk_norm, parallel_residual, embedding_norm;
+    bool mlp_bias, no_final_norm, attention_sinks, shared_expert_gate, router_bias;
 };
 struct oc_gpu_row {
     const char *name;  /* "h100-80g" */

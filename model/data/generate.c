@@ -66,6 +66,22 @@ static const struct field model_fields[] = {
     {"qk_norm", "qk_norm", FLAG},
     {"parallel_residual", "parallel_residual", FLAG},
     {"embedding_norm", "embedding_norm", FLAG},
+    {"embedding_dim", "embedding_dim", OPTIONAL},
+    {"mlp_bias", "mlp_bias", FLAG},
+    {"no_final_norm", "no_final_norm", FLAG},
+    {"attention_sinks", "attention_sinks", FLAG},
+    {"experts", "experts", OPTIONAL},
+    {"experts_per_token", "experts_per_token", OPTIONAL},
+    {"expert_ffn", "expert_ffn", OPTIONAL},
+    {"shared_expert_ffn", "shared_expert_ffn", OPTIONAL},
+    {"shared_expert_gate", "shared_expert_gate", FLAG},
+    {"router_bias", "router_bias", FLAG},
+    {"dense_layers", "dense_layers", OPTIONAL},
+    {"q_lora_rank", "q_lora_rank", OPTIONAL},
+    {"kv_lora_rank", "kv_lora_rank", OPTIONAL},
+    {"qk_nope_head_dim", "qk_nope_head_dim", OPTIONAL},
+    {"qk_rope_head_dim", "qk_rope_head_dim", OPTIONAL},
+    {"v_head_dim", "v_head_dim", OPTIONAL},
     {0},
 };
 
@@ -197,6 +213,9 @@ static bool check_model(const struct row *row)
     bool learned = !strcmp(lookup(row, "positions")->valuestring, "learned");
     if (learned != (lookup(row, "max_positions") != NULL))
         return fail(row, "\"max_positions\" goes with learned positions, and only with them");
+    const bool experts = number_of(row, "experts") > 0;
+    if (experts != (number_of(row, "expert_ffn") > 0) || experts != (number_of(row, "experts_per_token") > 0))
+        return fail(row, "\"experts\", \"expert_ffn\" and \"experts_per_token\" go together");
     double per_layer = number_of(row, "norms_per_layer");
     if (per_layer != 1 && per_layer != 2 && per_layer != 4) return fail(row, "\"norms_per_layer\" must be 1, 2 or 4");
     return true;

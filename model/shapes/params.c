@@ -8,29 +8,34 @@
 
 /* What rows of parameters can depend on. */
 enum {
-    FUSED = 1 << 0, /* q, k, v in one matrix */
-    SPLIT = 1 << 1, /* in matrices of their own */
-    FUSED_MLP = 1 << 20, /* gate and up in one matrix */
-    SPLIT_MLP = 1 << 21,
-    GATED = 1 << 2,
-    PLAIN = 1 << 3,    /* not gated */
-    BIAS = 1 << 4,     /* every linear has a bias */
-    QKV_BIAS = 1 << 5, /* q, k and v have one */
-    LAYERNORM = 1 << 6,
-    QK_NORM = 1 << 7,
-    NORM2 = 1 << 8, /* at least two norms a layer */
-    NORM4 = 1 << 9, /* four */
-    LEARNED = 1 << 10,
-    EMBED_NORM = 1 << 11,
-    DENSE = 1 << 14,    /* kind of layer: one MLP */
-    MOE = 1 << 15,      /* kind of layer: experts */
-    MLA = 1 << 16,      /* latent attention */
-    MHA = 1 << 17,      /* ordinary attention */
-    Q_LORA = 1 << 18,   /* latent queries */
-    Q_DIRECT = 1 << 19, /* latent attention whose queries are projected directly */
-    SHARED = 1 << 20,   /* shared experts */
-    OUTPUT = 1 << 12,   /* an output matrix of its own: untied, or tied over more than one stage */
-    HEAD_BIAS = 1 << 13
+    FUSED = 1 << 0,     /* q, k, v in one matrix */
+    SPLIT = 1 << 1,     /* in matrices of their own */
+    FUSED_MLP = 1 << 2, /* gate and up in one matrix */
+    SPLIT_MLP = 1 << 3,
+    GATED = 1 << 4,
+    PLAIN = 1 << 5,    /* not gated */
+    BIAS = 1 << 6,     /* every linear has a bias */
+    QKV_BIAS = 1 << 7, /* q, k and v have one */
+    MLP_BIAS = 1 << 8, /* the MLP has biases */
+    LAYERNORM = 1 << 9,
+    QK_NORM = 1 << 10,
+    NORM2 = 1 << 11, /* at least two norms a layer */
+    NORM4 = 1 << 12, /* four */
+    LEARNED = 1 << 13,
+    EMBED_NORM = 1 << 14,
+    FINAL_NORM = 1 << 15,
+    DENSE = 1 << 16,    /* kind of layer: one MLP */
+    MOE = 1 << 17,      /* kind of layer: experts */
+    MHA = 1 << 18,      /* ordinary attention */
+    MLA = 1 << 19,      /* latent attention */
+    Q_LORA = 1 << 20,   /* latent queries */
+    Q_DIRECT = 1 << 21, /* latent attention whose queries are projected directly */
+    SINKS = 1 << 22,    /* one number a head in the softmax */
+    SHARED = 1 << 23,   /* shared experts */
+    SHARED_GATE = 1 << 24,
+    ROUTER_BIAS = 1 << 25,
+    OUTPUT = 1 << 26, /* an output matrix of its own: untied, or tied over more than one stage */
+    HEAD_BIAS = 1 << 27,
 };
 
 struct row {
@@ -44,7 +49,8 @@ struct row {
 #define H OC_D_HIDDEN
 
 static const struct row table[] = {
-    {"embedding.word", OC_PART_EMBED, OC_D_VOCAB, H, 0, OC_USE_EMBED, OC_CAST_NONE},
+    {"embedding.word", OC_PART_EMBED, OC_D_VOCAB, OC_D_EMBEDDING, 0, OC_USE_EMBED, OC_CAST_NONE},
+    {"embedding.projection", OC_PART_EMBED, H, OC_D_PROJECTION, 0, OC_USE_EMBED, OC_CAST_KEPT},
     {"embedding.position", OC_PART_EMBED, OC_D_POSITIONS, H, LEARNED, OC_USE_EMBED, OC_CAST_NONE},
     {"embedding.norm.weight", OC_PART_EMBED, H, OC_D_ONE, EMBED_NORM, OC_USE_EMBED, OC_CAST_NONE},
     {"embedding.norm.bias", OC_PART_EMBED, H, OC_D_ONE, EMBED_NORM | LAYERNORM, OC_USE_EMBED, OC_CAST_NONE},
@@ -60,9 +66,11 @@ static const struct row table[] = {
     {"layers.attention.k.bias", OC_PART_LAYER, OC_D_K, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_K, OC_CAST_UNTIL_EXIT},
     {"layers.attention.v.bias", OC_PART_LAYER, OC_D_K, OC_D_ONE, SPLIT | QKV_BIAS, OC_USE_V, OC_CAST_UNTIL_EXIT},
     {"layers.attention.q_norm.weight", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, MHA | QK_NORM, OC_USE_Q, OC_CAST_NONE},
-    {"layers.attention.q_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, MHA | QK_NORM | LAYERNORM, OC_USE_Q, OC_CAST_NONE},
+    {"layers.attention.q_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, MHA | QK_NORM | LAYERNORM, OC_USE_Q,
+     OC_CAST_NONE},
     {"layers.attention.k_norm.weight", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, MHA | QK_NORM, OC_USE_K, OC_CAST_NONE},
-    {"layers.attention.k_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, MHA | QK_NORM | LAYERNORM, OC_USE_K, OC_CAST_NONE},
+    {"layers.attention.k_norm.bias", OC_PART_LAYER, OC_D_HEAD, OC_D_ONE, MHA | QK_NORM | LAYERNORM, OC_USE_K,
+     OC_CAST_NONE},
     {"layers.attention.q", OC_PART_LAYER, OC_D_Q, H, MLA | Q_DIRECT, OC_USE_Q, OC_CAST_KEPT},
     {"layers.attention.q_down", OC_PART_LAYER, OC_D_Q_LATENT, H, MLA | Q_LORA, OC_USE_Q, OC_CAST_KEPT},
     {"layers.attention.q_latent_norm", OC_PART_LAYER, OC_D_Q_LATENT, OC_D_ONE, MLA | Q_LORA, OC_USE_Q, OC_CAST_NONE},
@@ -70,6 +78,7 @@ static const struct row table[] = {
     {"layers.attention.kv_down", OC_PART_LAYER, OC_D_KV_DOWN, H, MLA, OC_USE_K, OC_CAST_KEPT},
     {"layers.attention.kv_latent_norm", OC_PART_LAYER, OC_D_KV_LATENT, OC_D_ONE, MLA, OC_USE_K, OC_CAST_NONE},
     {"layers.attention.kv_up", OC_PART_LAYER, OC_D_KV_UP, OC_D_KV_LATENT, MLA, OC_USE_V, OC_CAST_KEPT},
+    {"layers.attention.sinks", OC_PART_LAYER, OC_D_HEADS, OC_D_ONE, SINKS, OC_USE_K, OC_CAST_NONE},
     {"layers.attention.out", OC_PART_LAYER, H, OC_D_ATTN, 0, OC_USE_OUT, OC_CAST_KEPT},
     {"layers.attention.out.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS, OC_USE_OUT, OC_CAST_UNTIL_EXIT},
     {"layers.norm2.weight", OC_PART_LAYER, H, OC_D_ONE, NORM2, OC_USE_NORM2, OC_CAST_NONE},
@@ -78,29 +87,34 @@ static const struct row table[] = {
     {"layers.norm4.weight", OC_PART_LAYER, H, OC_D_ONE, NORM4, OC_USE_DOWN, OC_CAST_NONE},
     {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FC1, H, FUSED_MLP | DENSE, OC_USE_GATE, OC_CAST_KEPT},
     {"layers.mlp.fc1", OC_PART_LAYER, OC_D_FFN, H, SPLIT_MLP | PLAIN | DENSE, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED_MLP | BIAS | DENSE, OC_USE_GATE, OC_CAST_UNTIL_EXIT},
-    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | PLAIN | BIAS | DENSE, OC_USE_GATE,
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FC1, OC_D_ONE, FUSED_MLP | MLP_BIAS | DENSE, OC_USE_GATE,
+     OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc1.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | PLAIN | MLP_BIAS | DENSE, OC_USE_GATE,
      OC_CAST_UNTIL_EXIT},
     {"layers.mlp.gate", OC_PART_LAYER, OC_D_FFN, H, SPLIT_MLP | GATED | DENSE, OC_USE_GATE, OC_CAST_KEPT},
-    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | GATED | BIAS | DENSE, OC_USE_GATE,
+    {"layers.mlp.gate.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | GATED | MLP_BIAS | DENSE, OC_USE_GATE,
      OC_CAST_UNTIL_EXIT},
     {"layers.mlp.up", OC_PART_LAYER, OC_D_FFN, H, SPLIT_MLP | GATED | DENSE, OC_USE_UP, OC_CAST_KEPT},
-    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | GATED | BIAS | DENSE, OC_USE_UP,
+    {"layers.mlp.up.bias", OC_PART_LAYER, OC_D_FFN, OC_D_ONE, SPLIT_MLP | GATED | MLP_BIAS | DENSE, OC_USE_UP,
      OC_CAST_UNTIL_EXIT},
     {"layers.mlp.fc2", OC_PART_LAYER, H, OC_D_FFN, DENSE, OC_USE_DOWN, OC_CAST_KEPT},
-    {"layers.mlp.fc2.bias", OC_PART_LAYER, H, OC_D_ONE, BIAS | DENSE, OC_USE_DOWN, OC_CAST_UNTIL_EXIT},
+    {"layers.mlp.fc2.bias", OC_PART_LAYER, H, OC_D_ONE, MLP_BIAS | DENSE, OC_USE_DOWN, OC_CAST_UNTIL_EXIT},
     {"layers.router", OC_PART_LAYER, OC_D_EXPERTS, H, MOE, OC_USE_ROUTER, OC_CAST_KEPT},
     {"layers.experts.fc1", OC_PART_LAYER, OC_D_XFC1, H, MOE, OC_USE_EXPERT_UP, OC_CAST_KEPT},
     {"layers.experts.fc1.bias", OC_PART_LAYER, OC_D_XFC1, OC_D_ONE, MOE | BIAS, OC_USE_EXPERT_UP, OC_CAST_UNTIL_EXIT},
+    {"layers.router.bias", OC_PART_LAYER, OC_D_EXPERTS, OC_D_ONE, MOE | ROUTER_BIAS, OC_USE_ROUTER, OC_CAST_NONE},
+    {"layers.experts.fc2.bias", OC_PART_LAYER, OC_D_XOUT, OC_D_ONE, MOE | BIAS, OC_USE_EXPERT_DOWN, OC_CAST_UNTIL_EXIT},
     {"layers.experts.fc2", OC_PART_LAYER, H, OC_D_XFFN, MOE, OC_USE_EXPERT_DOWN, OC_CAST_KEPT},
     {"layers.shared_experts.fc1", OC_PART_LAYER, OC_D_SFC1, H, MOE | SHARED, OC_USE_GATE, OC_CAST_KEPT},
+    {"layers.shared_experts.gate", OC_PART_LAYER, H, OC_D_ONE, MOE | SHARED | SHARED_GATE, OC_USE_GATE, OC_CAST_KEPT},
     {"layers.shared_experts.fc2", OC_PART_LAYER, H, OC_D_SFFN, MOE | SHARED, OC_USE_DOWN, OC_CAST_KEPT},
     {"mtp.norms", OC_PART_HEAD, OC_D_MTP_NORMS, OC_D_ONE, 0, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"mtp.projection", OC_PART_HEAD, OC_D_MTP_MATRIX, OC_D_ONE, 0, OC_USE_HEAD, OC_CAST_KEPT},
     {"mtp.embedding", OC_PART_HEAD, OC_D_MTP_VOCAB, H, 0, OC_USE_HEAD, OC_CAST_NONE},
-    {"head.norm.weight", OC_PART_HEAD, H, OC_D_ONE, 0, OC_USE_FINAL_NORM, OC_CAST_NONE},
-    {"head.norm.bias", OC_PART_HEAD, H, OC_D_ONE, LAYERNORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
-    {"head.output", OC_PART_HEAD, OC_D_VOCAB, H, OUTPUT, OC_USE_HEAD, OC_CAST_KEPT},
+    {"head.norm.weight", OC_PART_HEAD, H, OC_D_ONE, FINAL_NORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
+    {"head.norm.bias", OC_PART_HEAD, H, OC_D_ONE, FINAL_NORM | LAYERNORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
+    {"head.projection", OC_PART_HEAD, OC_D_PROJECTION, H, 0, OC_USE_HEAD, OC_CAST_KEPT},
+    {"head.output", OC_PART_HEAD, OC_D_VOCAB, OC_D_EMBEDDING, OUTPUT, OC_USE_HEAD, OC_CAST_KEPT},
     {"head.output.bias", OC_PART_HEAD, OC_D_VOCAB, OC_D_ONE, HEAD_BIAS, OC_USE_HEAD, OC_CAST_UNTIL_EXIT},
 };
 
@@ -120,6 +134,11 @@ static unsigned conditions(const struct oc_plan *plan, bool fused_mlp)
     if (c->model_embedding_norm) have |= EMBED_NORM;
     if (!c->model_tied || c->parallel_pp > 1) have |= OUTPUT;
     if (c->model_head_bias) have |= HEAD_BIAS;
+    if (c->model_linear_bias || c->model_mlp_bias) have |= MLP_BIAS;
+    if (c->model_final_norm) have |= FINAL_NORM;
+    if (c->model_attention_sinks) have |= SINKS;
+    if (c->model_router_bias) have |= ROUTER_BIAS;
+    if (c->model_shared_expert_gate) have |= SHARED_GATE;
     have |= c->model_kv_lora_rank ? MLA : MHA;
     have |= c->model_q_lora_rank ? Q_LORA : Q_DIRECT;
     if (c->model_shared_expert_ffn) have |= SHARED;

@@ -11,6 +11,7 @@ static void fill_experts(const struct oc_plan *plan, uint64_t *d)
     d[OC_D_XONE_FC1] = d[OC_D_XONE] * gate;
     d[OC_D_XFFN] = oc_mul(d[OC_D_XONE], (uint64_t)(c->model_experts / c->parallel_ep));
     d[OC_D_XFC1] = oc_mul(d[OC_D_XFFN], gate);
+    d[OC_D_XOUT] = oc_mul(d[OC_D_HIDDEN], (uint64_t)(c->model_experts / c->parallel_ep));
     d[OC_D_SFFN] = (uint64_t)(c->model_shared_expert_ffn / c->parallel_tp);
     d[OC_D_SFC1] = d[OC_D_SFFN] * gate;
     d[OC_D_COPIES] = oc_mul(d[OC_D_TOKENS_SP], (uint64_t)c->model_experts_per_token);
@@ -68,6 +69,9 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_MTP_MATRIX] = oc_mul(2 * h / tp, oc_mul(h, mtp));
     d[OC_D_MTP_VOCAB] = mtp && c->parallel_pp > 1 ? d[OC_D_VOCAB] : 0;
     d[OC_D_LORA] = (uint64_t)c->lora_rank;
+    d[OC_D_EMBEDDING] = (uint64_t)c->model_embedding_dim;
+    d[OC_D_PROJECTION] = c->model_embedding_dim == c->model_hidden ? 0 : d[OC_D_EMBEDDING];
+    d[OC_D_HEADS] = heads;
     fill_latent(plan, d);
     if (c->model_experts) fill_experts(plan, d);
 }
