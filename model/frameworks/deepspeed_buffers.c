@@ -1,0 +1,195 @@
+/* What DeepSpeed keeps beside copies of parameters: reduction buckets, gathered parameters, the pipeline engine's
+ * tensors.
+ *
+ * Source: shared/reference/memory-pytorch.md 3.3; deepspeed/runtime/pipe/engine.py. */
+#include "model/frameworks/deepspeed_parts.h"
+#include "model/frameworks/framework.h"
+#include "model/frameworks/shards.h"
+
+#define ZERO12 "deepspeed/runtime/zero/stage_1_and_2.py:2493-2514"
+#define ZERO3  "deepspeed/runtime/zero/stage3.py"
+#define PIPE   "deepspeed/runtime/pipe/engine.py"
+
+static struct oc_entry buffer(const char *name, const char *why, const char *source, uint64_t elements,
+                              enum oc_dtype dtype)
+{
+    return (struct oc_entry){.name = name,
+                             .why = why,
+                             .source = source,
+                             .elements = elements,
+                             .count = 1,
+                             .class = OC_BUFFERS,
+                             .dtype = (uint8_t)dtype,
+                             .kind = OC_END_ANY,
+                             .birth = OC_AT(START),
+                             .death = OC_AT(END)};
+}
+
+/* Stage 3 splits a parameter only above the persistence threshold. */
+static bool is_persistent(const struct oc_build *build, const struct oc_param *param)
+{
+    return param->elements <= (uint64_t)build->plan->c.zero_persistence;
+}
+
+uint64_t oc_deepspeed_padded(const struct oc_build *build, bool expert)
+{
+    const struct oc_plan *plan = build->plan;
+    const uint64_t ranks = (uint64_t)(expert ? plan->expert_shard : plan->shard);
+    const enum oc_engine engine = oc_deepspeed_engine(plan);
+    if (engine == OC_ENGINE_PLAIN || engine == OC_ENGINE_FP16 || !plan->c.parallel_zero)
+        return oc_build_part(build, expert);
+    if (engine != OC_ENGINE_ZERO3) return oc_mul(oc_shard_zero12(oc_build_part(build, expert), ranks), ranks);
+    uint64_t total = 0;
+    for (int i = 0; i < build->n_params; i++)
+        if (build->params[i].expert == expert)
+            total = oc_add(
+                total, oc_mul(oc_mul(oc_shard_zero3(build->params[i].elements, ranks), ranks), build->params[i].count));
+    return total;
+}
+
+/* Buckets that gradients are copied into on their way to the other ranks. */
+static void add_buckets(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    const struct oc_config *c = &plan->c;
+    const enum oc_engine engine = oc_deepspeed_engine(plan);
+    if (!c->zero_contiguous_gradients || (engine != OC_ENGINE_ZERO12 && engine != OC_ENGINE_ZERO3)) return;
+    struct oc_entry bucket = buffer("ipg bucket", "reduce_bucket_size elements in the model's type, full or not",
+                                    ZERO12, (uint64_t)c->zero_reduce_bucket, plan->dt.weights);
+    if (engine == OC_ENGINE_ZERO3) {
+        bucket.source = ZERO3 ":722-734";
+        bucket.why = "stage 3 keeps one bucket for good";
+        bucket.birth = OC_AT_SUB(INIT, 4);
+        oc_build_add(build, &bucket);
+        return;
+    }
+    bucket.count = c->zero_overlap_comm ? 2 : 1;
+    if (oc_deepspeed_reduces_in_backward(plan)) {
+        bucket.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, 0};
+        bucket.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 1};
+    } else {
+        bucket.birth = OC_AT_SUB(REDUCE, 1);
+        bucket.death = OC_AT_SUB(REDUCE, 4);
+    }
+    for (uint32_t left = bucket.count; left > 0; left--) {
+        bucket.count = 1; /* one entry each: an entry inside slots has one instance a slot */
+        oc_build_add(build, &bucket);
+    }
+}
+
+/* The elements that one layer of a kind has; OC_MAX_KINDS: everything outside layers. `most` is the largest parameter.
+ */
+static uint64_t unit_elements(const struct oc_build *build, int kind, uint64_t *most)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < build->n_params; i++) {
+        const struct oc_param *param = &build->params[i];
+        const bool layer = param->part == OC_PART_LAYER;
+        if (layer != (kind < OC_MAX_KINDS) || (layer && param->kind != kind)) continue;
+        total = oc_add(total, param->elements);
+        if (param->elements > *most) *most = param->elements;
+    }
+    return total;
+}
+
+/* A layer's parameters are gathered while it runs, through a flat buffer as large as themselves. */
+static void add_gathered_layers(struct oc_build *build)
+{
+    static const uint8_t phases[] = {OC_PH_FORWARD, OC_PH_RECOMPUTE};
+    for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
+        uint64_t most = 0, layers = 0;
+        const uint64_t elements = unit_elements(build, kind, &most);
+        for (int i = 0; i < build->n_params; i++)
+            if (build->params[i].part == OC_PART_LAYER && build->params[i].kind == kind)
+                layers = build->params[i].count;
+        for (size_t i = 0; i < sizeof phases; i++) {
+            struct oc_entry gathered =
+                buffer("gathered layer", "parameters of the layer that runs", ZERO3, elements, build->plan->dt.weights);
+            gathered.kind = (uint8_t)kind;
+            gathered.count = (uint32_t)layers;
+            gathered.birth = (struct oc_tick){phases[i], OC_PART_LAYER, 0};
+            gathered.death = (struct oc_tick){phases[i] == OC_PH_FORWARD ? OC_PH_FORWARD : OC_PH_BACKWARD,
+                                              OC_PART_LAYER, OC_MAX_SUB - 1};
+            oc_build_add(build, &gathered);
+            gathered.name = "gather buffer";
+            gathered.why = "the flat tensor that the largest parameter is gathered into before it is joined";
+            gathered.elements = most;
+            gathered.death = (struct oc_tick){phases[i], OC_PART_LAYER, 1};
+            oc_build_add(build, &gathered);
+        }
+    }
+}
+
+/* Parameters that are used again soon stay gathered: the distance from a layer's forward to its backward is twice what
+ * comes after it. Source: partitioned_param_coordinator.py __params_to_release. */
+static void add_gathered_tail(struct oc_build *build)
+{
+    uint64_t most = 0;
+    const uint64_t outside = unit_elements(build, OC_MAX_KINDS, &most);
+    const uint64_t total = oc_build_total(build), near = (uint64_t)build->plan->c.zero_live_params / 2;
+    struct oc_entry tail =
+        buffer("gathered around the loss", "reused within the reuse distance: not released between", ZERO3,
+               outside > near ? outside
+               : near < total ? near
+                              : total,
+               build->plan->dt.weights);
+    tail.birth = (struct oc_tick){OC_PH_FORWARD, OC_PART_HEAD, 0};
+    tail.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, OC_MAX_SUB - 1};
+    tail.kind = OC_END_HERE;
+    oc_build_add(build, &tail);
+}
+
+static void add_stage3(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    uint64_t persistent = 0;
+    for (int i = 0; i < build->n_params; i++)
+        if (is_persistent(build, &build->params[i]))
+            persistent = oc_add(persistent, oc_mul(build->params[i].elements, build->params[i].count));
+    struct oc_entry kept = buffer("persistent parameters", "too small to share: whole beside their partition", ZERO3,
+                                  persistent, plan->dt.weights);
+    kept.birth = OC_AT_SUB(INIT, 4);
+    oc_build_add(build, &kept);
+    add_gathered_layers(build);
+    add_gathered_tail(build);
+    const uint64_t own = oc_deepspeed_padded(build, false) / (uint64_t)plan->shard, group = 1000000000;
+    struct oc_entry wide = buffer("fp32 gradients for the step", "sub_group_size elements at a time", ZERO3,
+                                  own < group ? own : group, plan->dt.step_grads);
+    wide.class = OC_GRADIENTS;
+    wide.birth = OC_AT_SUB(STEP, 2);
+    wide.death = OC_AT_SUB(STEP, 4);
+    if (plan->c.offload_optimizer == OC_OFFLOAD_NONE) oc_build_add(build, &wide);
+}
+
+/* The pipeline engine: what it receives lies in buffers of its own, in 1 / tp parts forwards and whole backwards; each
+ * micro-batch in flight keeps the part of its output that was sent. Measured: shared/corpus, bs-meg_ds_3d (exact). */
+static void add_pipeline(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    if (plan->c.parallel_pp == 1) return;
+    const uint64_t whole = oc_mul(build->sizes.dim[OC_D_TOKENS], build->sizes.dim[OC_D_HIDDEN]);
+    const uint64_t part = whole / (uint64_t)plan->c.parallel_tp;
+    const bool first = build->stage == 0, last = build->stage == plan->c.parallel_pp - 1;
+    struct oc_entry received =
+        buffer("received activations", "kept: one part of 1 / tp", PIPE, part, plan->dt.residual);
+    if (!first) oc_build_add(build, &received);
+    received.name = "received gradients";
+    received.why = "kept: whole";
+    received.elements = whole;
+    if (!last) oc_build_add(build, &received);
+    struct oc_entry sent =
+        buffer("sent activations", "a micro-batch in flight keeps the part it sent", PIPE, part, plan->dt.residual);
+    sent.class = OC_ACTIVATIONS;
+    sent.birth = (struct oc_tick){OC_PH_FORWARD, OC_PART_HEAD, 1};
+    sent.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, 1};
+    if (!last) oc_build_add(build, &sent);
+}
+
+void oc_deepspeed_buffers(struct oc_build *build)
+{
+    if (!build->plan->has_shape) return;
+    add_buckets(build);
+    if (oc_deepspeed_engine(build->plan) == OC_ENGINE_ZERO3) add_stage3(build);
+    add_pipeline(build);
+    oc_add_cublas(build);
+}
