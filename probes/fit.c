@@ -287,6 +287,7 @@ void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double time, char *what,
     cut_to(plan, &budget);
     if (c->model_max_positions == whole.c.batch_seq) c->model_max_positions = c->batch_seq;
     if (c->model_expert_ffn == whole.c.model_ffn) c->model_expert_ffn = c->model_ffn;
+    if (c->model_embedding_dim == whole.c.model_hidden) c->model_embedding_dim = c->model_hidden;
     give(c, &whole.c, other);
 
     say_cut(&words, "layers", whole.c.model_layers, c->model_layers);

@@ -316,41 +316,19 @@ void oc_app_key(struct oc_app *app, int key)
     }
 }
 
-/* Gives the configuration every value in which the cut plan differs, so that a child that resolves it arrives at the
- * same. */
-static void apply_cut(struct oc_config *config, const struct oc_config *whole, const struct oc_config *cut)
-{
-    for (int i = 0; i < OC_OPTIONS; i++) {
-        enum oc_option_id id = (enum oc_option_id)i;
-        char was[OC_NAME_MAX], is[OC_NAME_MAX];
-        oc_option_text(whole, id, was, sizeof was);
-        oc_option_text(cut, id, is, sizeof is);
-        if (strcmp(was, is) != 0) oc_option_set(config, id, is, NULL);
-    }
-}
-
-static struct oc_config without_cublas(struct oc_config config)
-{
-    oc_option_put(&config, OC_OPT_allocator_cublas_workspace, 0);
-    oc_set_given(&config, OC_OPT_allocator_cublas_workspace, true);
-    return config;
-}
-
 /* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */
 static void make_shape(struct oc_app *app)
 {
     struct oc_probe_shape *shape = &app->shape;
     struct oc_error error;
     struct oc_plan cut = app->answer->plan;
-    const struct oc_config whole = without_cublas(oc_app_case(app)->config);
     shape->of = app->answer->plan.hash;
     shape->uncovered = app->model->covers(&cut);
     shape->reason = NULL;
-    if (!shape->uncovered && !answer_to(app, &whole, shape->whole, &error))
-        shape->uncovered = "the model has no answer without cuBLAS";
+    if (!shape->uncovered && !answer_to(app, &oc_app_case(app)->config, shape->whole, &error))
+        shape->uncovered = "the model has no answer";
     app->model->fit(&cut, app->probe_bytes, app->probe_seconds, NULL, 0);
-    shape->config = whole;
-    apply_cut(&shape->config, &app->answer->plan.c, &cut.c);
+    shape->config = cut.c; /* what was cut is marked as given: a child that resolves it arrives at the same plan */
     if (!answer_to(app, &shape->config, shape->answer, &error))
         shape->reason = shape->uncovered ? shape->uncovered : "the smaller shape does not resolve";
     else

@@ -28,7 +28,7 @@ struct oc_app_model {
 
 enum oc_mode { OC_MODE_NORMAL, OC_MODE_PROMPT, OC_MODE_HELP, OC_MODE_WHY };
 
-/* What the probe's numbers are compared with: the model without the workspace of cuBLAS, which the probe does not call.
+/* What the probe's numbers are compared with: the model at the probe's own shape.
  */
 struct oc_probe_shape {
     uint64_t of; /* hash of the plan it was made for; 0 = none */

@@ -203,9 +203,6 @@ static void draw_totals(const struct oc_app *app, struct oc_canvas *canvas, stru
                  low);
         oc_canvas_text(canvas, rect.x + name + 11, y++, rect.w - name - 12, OC_ROLE_DIM, text);
     }
-    if (y < end && (simulated_peak(app) || measured_peak(app)))
-        oc_canvas_text(canvas, rect.x + 1, y, rect.w - 2, OC_ROLE_DIM,
-                       "The probe calls no cuBLAS: the differences leave its workspace out.");
 }
 
 void oc_fit_table_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
