@@ -38,6 +38,7 @@ struct oc_build {
     int64_t stage;
     struct oc_ledger *ledger;
     struct oc_sizes sizes;
+    uint32_t layers[OC_MAX_KINDS]; /* of each kind on this stage */
     struct oc_param params[OC_MAX_PARAMS];
     int n_params;
     uint64_t total[2], padded[2]; /* [of routed experts]: elements on this rank, and with the padding of buffers */

@@ -11,9 +11,9 @@ static const uint64_t most_bytes = (uint64_t)1 << 62;
 void oc_build_add(struct oc_build *build, const struct oc_entry *entry)
 {
     if (!entry->elements || !entry->count || entry->dtype == OC_NONE) return;
-    struct oc_entry sized = *entry;
-    sized.bytes = oc_bytes(entry->elements, (enum oc_dtype)entry->dtype);
-    if (oc_mul(sized.bytes, sized.count) > most_bytes || !oc_ledger_add(build->ledger, &sized)) build->overflow = true;
+    struct oc_entry *added = oc_ledger_add(build->ledger, entry);
+    if (added) added->bytes = oc_bytes(entry->elements, (enum oc_dtype)entry->dtype);
+    if (!added || oc_mul(added->bytes, added->count) > most_bytes) build->overflow = true;
 }
 
 static void add_run(struct oc_chunk *chunk, int kind, int64_t layers)
@@ -32,7 +32,9 @@ static int64_t moe_layers(const struct oc_plan *plan, int64_t first, int64_t lay
     return count;
 }
 
-static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t index, struct oc_chunk *chunk)
+/* `before`: layers of the whole model before this chunk. */
+static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t index, int64_t before,
+                           struct oc_chunk *chunk)
 {
     memset(chunk, 0, sizeof *chunk);
     chunk->embedding = oc_plan_has_embedding(plan, stage, index);
@@ -40,7 +42,7 @@ static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t in
     if (!plan->has_shape) return;
     /* Multi-token prediction adds layers behind the last: like that one in kind. */
     const int64_t layers = oc_plan_layers(plan, stage, index) + (chunk->head ? plan->c.model_mtp_layers : 0);
-    chunk->first_layer = oc_plan_first_layer(plan, stage, index);
+    chunk->first_layer = before;
     const int64_t experts = moe_layers(plan, chunk->first_layer, layers);
     const bool full = plan->c.recompute == OC_RECOMPUTE_FULL, block = plan->c.recompute_method == OC_METHOD_BLOCK;
     int64_t checkpointed = !full ? 0 : block && plan->c.recompute_layers < layers ? plan->c.recompute_layers : layers;
@@ -64,8 +66,22 @@ static void describe(const struct oc_plan *plan, int64_t stage, struct oc_ledger
     const bool groups = plan->c.recompute == OC_RECOMPUTE_FULL && plan->c.recompute_method == OC_METHOD_UNIFORM;
     for (int kind = OC_KIND_CHECKPOINTED; groups && kind < OC_MAX_KINDS; kind += OC_KIND_MOE)
         ledger->group[kind] = (int)(plan->c.recompute_layers > 1 ? plan->c.recompute_layers : 1);
-    for (int i = 0; i < ledger->n_chunks; i++) describe_chunk(plan, stage, i, &ledger->chunks[i]);
+    /* Interleaving deals chunk i of all stages before chunk i + 1. */
+    int64_t before = 0;
+    for (int i = 0; i < ledger->n_chunks; i++)
+        for (int64_t s = 0; s < plan->c.parallel_pp; s++) {
+            if (s == stage) describe_chunk(plan, stage, i, before, &ledger->chunks[i]);
+            before += oc_plan_layers(plan, s, i);
+        }
     oc_schedule(plan, stage, ledger);
+}
+
+static void count_layers(const struct oc_ledger *ledger, uint32_t *layers)
+{
+    memset(layers, 0, OC_MAX_KINDS * sizeof *layers);
+    for (int i = 0; i < ledger->n_chunks; i++)
+        for (int r = 0; r < ledger->chunks[i].n_runs; r++)
+            layers[ledger->chunks[i].runs[r].kind] += ledger->chunks[i].runs[r].layers;
 }
 
 /* Chunks, schedule, sizes and parameters: what entries are then made from. */
@@ -77,6 +93,7 @@ static void begin(struct oc_build *build, const struct oc_plan *plan, int64_t st
     build->n_params = 0;
     build->overflow = false;
     describe(plan, stage, ledger);
+    count_layers(ledger, build->layers);
     oc_sizes_fill(plan, &build->sizes);
     oc_build_params(build);
     ledger->params = oc_build_total(build);

@@ -11,14 +11,23 @@ static int64_t least(int64_t a, int64_t b)
 
 /* The order in which chunks run forward: G micro-batches through chunk 0, the same through chunk 1, ...; backward is
  * the same order with chunks counted from the last. */
-static struct oc_slot nth(int64_t n, int64_t micro_batches, int64_t chunks, int64_t group, bool backward)
+struct cursor {
+    int64_t micro_batches, chunks, group; /* of all */
+    int64_t first, chunk, inside;         /* where it stands: first micro-batch of the group, chunk, and in the group */
+    bool backward;
+};
+
+static struct oc_slot next(struct cursor *at)
 {
-    const int64_t first = n / (group * chunks) * group; /* first micro-batch of the group */
-    const int64_t size = least(group, micro_batches - first), inside = n - first * chunks;
-    const int64_t chunk = inside / size;
-    return (struct oc_slot){.micro_batch = (uint16_t)(first + inside % size),
-                            .chunk = (uint8_t)(backward ? chunks - 1 - chunk : chunk),
-                            .backward = backward};
+    const struct oc_slot slot = {.micro_batch = (uint16_t)(at->first + at->inside),
+                                 .chunk = (uint8_t)(at->backward ? at->chunks - 1 - at->chunk : at->chunk),
+                                 .backward = at->backward};
+    if (++at->inside < least(at->group, at->micro_batches - at->first)) return slot;
+    at->inside = 0;
+    if (++at->chunk < at->chunks) return slot;
+    at->chunk = 0;
+    at->first += at->group;
+    return slot;
 }
 
 /* Chunk forwards before the first backward, and the micro-batches that show the whole pattern. */
@@ -46,12 +55,13 @@ void oc_schedule(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
     int64_t warmup, micro_batches;
     extent(plan, stage, &warmup, &micro_batches);
     const int64_t total = micro_batches * v;
+    struct cursor forward = {.micro_batches = micro_batches, .chunks = v, .group = group}, backward = forward;
+    backward.backward = true;
     ledger->n_slots = 0;
     if (2 * total > OC_MAX_SLOTS) return;
     for (int64_t n = 0; n < total; n++) {
-        ledger->slots[ledger->n_slots++] = nth(n, micro_batches, v, group, false);
-        if (n >= warmup) ledger->slots[ledger->n_slots++] = nth(n - warmup, micro_batches, v, group, true);
+        ledger->slots[ledger->n_slots++] = next(&forward);
+        if (n >= warmup) ledger->slots[ledger->n_slots++] = next(&backward);
     }
-    for (int64_t n = total - warmup; n < total; n++)
-        ledger->slots[ledger->n_slots++] = nth(n, micro_batches, v, group, true);
+    for (int64_t n = total - warmup; n < total; n++) ledger->slots[ledger->n_slots++] = next(&backward);
 }

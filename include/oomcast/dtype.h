@@ -27,7 +27,16 @@ const char *oc_dtype_name(enum oc_dtype dtype);
 uint64_t oc_bytes(uint64_t elements, enum oc_dtype dtype);
 
 /* a*b and a+b that stop at UINT64_MAX instead of wrapping: sizes are checked once, at the end. */
-uint64_t oc_mul(uint64_t a, uint64_t b);
-uint64_t oc_add(uint64_t a, uint64_t b);
+static inline uint64_t oc_mul(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static inline uint64_t oc_add(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
 
 #endif

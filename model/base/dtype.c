@@ -19,18 +19,6 @@ const char *oc_dtype_name(enum oc_dtype dtype)
     return dtypes[dtype].name;
 }
 
-uint64_t oc_mul(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-uint64_t oc_add(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 uint64_t oc_bytes(uint64_t elements, enum oc_dtype dtype)
 {
     uint64_t bits = (uint64_t)dtypes[dtype].bits;

@@ -101,7 +101,10 @@ static void pass_once(const struct oc_slots *slots, const struct leg *leg, const
     }
 }
 
-/* A layer is the same in every chunk, so its three stretches are passed once per kind and variant. */
+static const uint8_t layer_stretches[OC_LAYER_STRETCHES] = {OC_ST_FORWARD_LAYER, OC_ST_RECOMPUTE_LAYER,
+                                                            OC_ST_BACKWARD_LAYER};
+
+/* A layer is the same in every chunk, so its stretches are passed once per kind, and per variant that differs. */
 static const struct oc_profile *profile_of(struct oc_slots *slots, const struct leg *leg, const struct oc_chunk *chunk,
                                            enum oc_variant variant, struct oc_profile *scratch)
 {
@@ -109,16 +112,14 @@ static const struct oc_profile *profile_of(struct oc_slots *slots, const struct 
         pass_once(slots, leg, chunk, variant, -1, scratch);
         return scratch;
     }
-    static const enum oc_stretch of[3] = {OC_ST_FORWARD_LAYER, OC_ST_RECOMPUTE_LAYER, OC_ST_BACKWARD_LAYER};
-    const int kind = leg->kind, index = leg->stretch == of[0] ? 0 : leg->stretch == of[1] ? 1 : 2;
-    if (!slots->has_layers[kind][variant]) {
-        slots->has_layers[kind][variant] = true;
-        for (int i = 0; i < 3; i++) {
-            const struct leg whole = {.stretch = (uint8_t)of[i], .kind = (uint8_t)kind};
-            pass_once(slots, &whole, chunk, variant, -1, &slots->layers[i][kind][variant]);
-        }
+    int of = 0;
+    while (layer_stretches[of] != leg->stretch) of++;
+    const uint8_t like = slots->layers_like[of][leg->kind][variant];
+    if (!slots->has_layers[of][leg->kind][like]) {
+        slots->has_layers[of][leg->kind][like] = true;
+        pass_once(slots, leg, chunk, (enum oc_variant)like, -1, &slots->layers[of][leg->kind][like]);
     }
-    return &slots->layers[index][kind][variant];
+    return &slots->layers[of][leg->kind][like];
 }
 
 /* ---- one slot ---- */
@@ -128,12 +129,13 @@ static void consider(struct oc_point *high, const struct oc_point *point)
     if (high->step < 0 || point->height > high->height) *high = *point;
 }
 
-static void sum_slot(struct oc_slots *slots, const struct oc_chunk *chunk, enum oc_variant variant, bool backward,
-                     struct oc_slot_sums *sums)
+void oc_slots_make(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
+                   struct oc_slot_sums *sums)
 {
+    const struct oc_chunk *chunk = &slots->ledger->chunks[slot->chunk];
     struct way way;
     struct oc_profile scratch;
-    find_way(slots->ledger, chunk, backward, &way);
+    find_way(slots->ledger, chunk, slot->backward, &way);
     memset(sums, 0, sizeof *sums);
     sums->ready = true;
     for (int m = 0; m < OC_SLOT_MOMENTS; m++) sums->high[m].step = -1;
@@ -151,14 +153,6 @@ static void sum_slot(struct oc_slots *slots, const struct oc_chunk *chunk, enum 
         }
         oc_level_add(&sums->net, &profile->net, leg->times);
     }
-}
-
-const struct oc_slot_sums *oc_slots_sums(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant)
-{
-    const int class = slots->class[slot->chunk], v = slots->like[variant];
-    struct oc_slot_sums *sums = &slots->sums[class][v][slot->backward];
-    if (!sums->ready) sum_slot(slots, &slots->ledger->chunks[class], (enum oc_variant)v, slot->backward, sums);
-    return sums;
 }
 
 void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
@@ -195,35 +189,42 @@ static bool same_chunk(const struct oc_chunk *a, const struct oc_chunk *b)
     return true;
 }
 
-/* Variants differ only where some step is in one and not in the other. */
-static void compare_variants(struct oc_slots *slots)
+/* For each variant the lowest one that has the same steps among those of a range: variants differ only where some step
+ * is in one and not in the other. */
+static void compare_variants(const struct oc_program *program, int begin, int end, uint8_t *like)
 {
-    uint8_t differ = 0; /* bits of step.variants that are not equal to the bit below */
-    bool ends_differ = false;
-    const int begin = slots->program->begin[OC_ST_FORWARD_EMBED][0],
-              end = slots->program->begin[OC_ST_BACKWARD_EMBED][OC_MAX_KINDS];
+    uint8_t first_second = 0, second_third = 0, first_third = 0;
     for (int i = begin; i < end; i++) {
-        const uint8_t v = slots->program->steps[i].variants;
-        differ |= (uint8_t)(v ^ (v >> 1));
-        ends_differ |= (v >> OC_LATER & 1) != (v >> OC_VERY_FIRST & 1);
+        const uint8_t v = program->steps[i].variants;
+        if (v == (1 << OC_VARIANTS) - 1) continue;
+        first_second |= v ^ v >> 1;
+        second_third |= v >> 1 ^ v >> 2;
+        first_third |= v ^ v >> 2;
     }
-    slots->like[OC_VERY_FIRST] = OC_VERY_FIRST;
-    slots->like[OC_FIRST_OF_ITERATION] = differ & 1 ? OC_FIRST_OF_ITERATION : OC_VERY_FIRST;
-    slots->like[OC_LATER] = !ends_differ ? OC_VERY_FIRST : differ & 2 ? OC_LATER : OC_FIRST_OF_ITERATION;
+    like[OC_VERY_FIRST] = OC_VERY_FIRST;
+    like[OC_FIRST_OF_ITERATION] = first_second & 1 ? OC_FIRST_OF_ITERATION : OC_VERY_FIRST;
+    like[OC_LATER] = !(first_third & 1) ? OC_VERY_FIRST : second_third & 1 ? OC_LATER : OC_FIRST_OF_ITERATION;
 }
 
 void oc_slots_begin(struct oc_slots *slots, const struct oc_ledger *ledger, const struct oc_program *program)
 {
+    const uint16_t(*group)[OC_MAX_KINDS + 1] = program->begin;
     slots->ledger = ledger;
     slots->program = program;
     memset(slots->has_layers, 0, sizeof slots->has_layers);
-    compare_variants(slots);
+    compare_variants(program, group[OC_ST_FORWARD_EMBED][0], group[OC_ST_BACKWARD_HEAD][0], slots->like[false]);
+    compare_variants(program, group[OC_ST_BACKWARD_HEAD][0], group[OC_ST_REDUCE][0], slots->like[true]);
+    for (int of = 0; of < OC_LAYER_STRETCHES; of++)
+        for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
+            const uint16_t *begin = &group[layer_stretches[of]][kind];
+            compare_variants(program, begin[0], begin[1], slots->layers_like[of][kind]);
+        }
     for (int i = 0; i < ledger->n_chunks; i++) {
         int class = 0;
         while (class < i && (slots->class[class] != class || !same_chunk(&ledger->chunks[class], &ledger->chunks[i])))
             class ++;
         slots->class[i] = (uint8_t) class;
-        for (int v = 0; class == i && v < OC_VARIANTS; v++)
-            slots->sums[i][v][0].ready = slots->sums[i][v][1].ready = false;
+        for (int n = 0; class == i && n < 2 * OC_VARIANTS; n++)
+            slots->sums[i][n / OC_VARIANTS][n % OC_VARIANTS].ready = false;
     }
 }

@@ -14,7 +14,7 @@ struct oc_level {
     int64_t classes[OC_CLASSES];
 };
 
-static inline void oc_level_add(struct oc_level *sum, const struct oc_level *term, int64_t times)
+static inline void oc_level_add(struct oc_level *restrict sum, const struct oc_level *restrict term, int64_t times)
 {
     sum->allocated += term->allocated * times;
     sum->requested += term->requested * times;
@@ -40,6 +40,9 @@ struct oc_profile {
     int peak;            /* index of the step that reaches it; -1: nothing is born */
 };
 
+/* Forward, recompute and backward of a layer. */
+enum { OC_LAYER_STRETCHES = 3 };
+
 /* The moments of a slot: forward and loss, or backward. */
 enum { OC_SLOT_MOMENTS = 2 };
 
@@ -61,16 +64,28 @@ struct oc_slot_sums {
 struct oc_slots {
     const struct oc_ledger *ledger;
     const struct oc_program *program;
-    uint8_t like[OC_VARIANTS];                               /* the lowest variant that has the same steps */
-    uint8_t class[OC_MAX_CHUNKS];                            /* the first chunk that is equal */
-    struct oc_slot_sums sums[OC_MAX_CHUNKS][OC_VARIANTS][2]; /* [class][variant][backward] */
-    struct oc_profile layers[3][OC_MAX_KINDS][OC_VARIANTS];  /* forward, recompute, backward of one layer */
-    bool has_layers[OC_MAX_KINDS][OC_VARIANTS];
+    uint8_t class[OC_MAX_CHUNKS]; /* the first chunk that is equal */
+    uint8_t like[2][OC_VARIANTS]; /* [backward]: the lowest variant that has the same steps */
+    struct oc_slot_sums sums[OC_MAX_CHUNKS][2][OC_VARIANTS]; /* [class][backward] */
+    uint8_t layers_like[OC_LAYER_STRETCHES][OC_MAX_KINDS][OC_VARIANTS];
+    struct oc_profile layers[OC_LAYER_STRETCHES][OC_MAX_KINDS][OC_VARIANTS];
+    bool has_layers[OC_LAYER_STRETCHES][OC_MAX_KINDS][OC_VARIANTS];
 };
 
 void oc_slots_begin(struct oc_slots *slots, const struct oc_ledger *ledger, const struct oc_program *program);
 
-const struct oc_slot_sums *oc_slots_sums(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant);
+/* Makes the sums of a slot like this one. */
+void oc_slots_make(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
+                   struct oc_slot_sums *sums);
+
+static inline const struct oc_slot_sums *oc_slots_sums(struct oc_slots *slots, const struct oc_slot *slot,
+                                                       enum oc_variant variant)
+{
+    const uint8_t like = slots->like[slot->backward][variant];
+    struct oc_slot_sums *sums = &slots->sums[slots->class[slot->chunk]][slot->backward][like];
+    if (!sums->ready) oc_slots_make(slots, slot, (enum oc_variant)like, sums);
+    return sums;
+}
 
 /* Adds to `level` what has changed from the begin of a slot to a point of it, and says where that is. */
 void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,

@@ -101,15 +101,6 @@ void oc_add_tensor(struct oc_build *build, const struct oc_tensor *row, uint64_t
         oc_build_add(build, &entry);
 }
 
-static uint32_t layers_of_kind(const struct oc_ledger *ledger, int kind)
-{
-    int64_t layers = 0;
-    for (int i = 0; i < ledger->n_chunks; i++)
-        for (int r = 0; r < ledger->chunks[i].n_runs; r++)
-            if (ledger->chunks[i].runs[r].kind == kind) layers += ledger->chunks[i].runs[r].layers;
-    return (uint32_t)layers;
-}
-
 /* What holds for the layers of one kind. */
 static uint64_t facts_of_kind(uint64_t facts, int kind)
 {
@@ -122,12 +113,10 @@ void oc_build_activations(struct oc_build *build)
 {
     const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
     const uint64_t facts = oc_facts(build->plan);
-    uint32_t layers[OC_MAX_KINDS];
+    const uint32_t *layers = build->layers;
     uint64_t whole = facts;
-    for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
-        layers[kind] = layers_of_kind(build->ledger, kind);
+    for (int kind = 0; kind < OC_MAX_KINDS; kind++)
         if (layers[kind] && (kind & OC_KIND_CHECKPOINTED)) whole |= OC_F_FULL;
-    }
     for (const struct oc_tensor *row = ops->rows; row->name; row++) {
         if (row->birth.part != OC_PART_LAYER) {
             oc_add_tensor(build, row, whole, OC_KIND_KEPT, 1, ops->source);

@@ -146,17 +146,13 @@ static unsigned conditions(const struct oc_plan *plan, bool fused_mlp)
 }
 
 /* How many tensors of a row this stage has in one kind of layer, or on its end chunks. */
-static uint32_t count_on_stage(const struct oc_ledger *ledger, uint8_t part, int kind)
+static uint32_t count_on_stage(const struct oc_build *build, uint8_t part, int kind)
 {
-    int64_t count = 0;
-    for (int i = 0; i < ledger->n_chunks; i++) {
-        const struct oc_chunk *chunk = &ledger->chunks[i];
-        if (part == OC_PART_EMBED) count += chunk->embedding;
-        if (part == OC_PART_HEAD) count += chunk->head;
-        for (int r = 0; part == OC_PART_LAYER && r < chunk->n_runs; r++)
-            if (chunk->runs[r].kind == kind) count += chunk->runs[r].layers;
-    }
-    return (uint32_t)count;
+    if (part == OC_PART_LAYER) return build->layers[kind];
+    uint32_t count = 0;
+    for (int i = 0; i < build->ledger->n_chunks; i++)
+        count += part == OC_PART_EMBED ? build->ledger->chunks[i].embedding : build->ledger->chunks[i].head;
+    return count;
 }
 
 /* Experts are matrices of their own, and so are gate and up unless the op set fuses them. */
@@ -169,7 +165,7 @@ static uint32_t matrices_of(const struct oc_plan *plan, const struct row *row, c
 
 static void add_param(struct oc_build *build, const struct row *row, const struct oc_opset_rules *ops, int kind)
 {
-    const uint32_t count = count_on_stage(build->ledger, row->part, kind);
+    const uint32_t count = count_on_stage(build, row->part, kind);
     const uint64_t *dim = build->sizes.dim;
     const uint64_t elements = oc_mul(dim[row->rows], dim[row->columns]);
     if (!count || !elements) return;
