@@ -166,21 +166,6 @@ static bool derive_batch(struct oc_plan *plan, struct oc_error *error)
     return true;
 }
 
-/* What makes two runs the same: every resolved value, whoever gave it. FNV-1a. */
-static uint64_t hash(const struct oc_plan *plan)
-{
-    uint64_t sum = 1469598103934665603u;
-    for (int i = 0; i < OC_OPTIONS; i++) {
-        char text[512];
-        oc_option_text(&plan->c, (enum oc_option_id)i, text, sizeof text);
-        for (const char *at = text;; at++) {
-            sum = (sum ^ (unsigned char)*at) * 1099511628211u;
-            if (!*at) break;
-        }
-    }
-    return sum;
-}
-
 bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_warnings *warnings,
                 struct oc_error *error)
 {
@@ -198,6 +183,6 @@ bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_
     if (!framework->decide(plan, warnings, error)) return false;
     oc_override_dtypes(plan);
     if (!oc_find_device(plan, error)) return false;
-    plan->hash = hash(plan);
+    plan->hash = oc_plan_hash(plan);
     return true;
 }
