@@ -86,6 +86,10 @@ static void cover_types(struct oc_plan *plan)
 static void cover_shape(struct oc_config *c)
 {
     c->model_kind = OC_KIND_DECODER;
+    c->model_head = OC_HEAD_LM;
+    c->model_embedding_dim = c->model_hidden;
+    c->model_final_norm = 1;
+    c->model_mlp_bias = 0;
     c->model_norm = OC_NORM_RMSNORM;
     c->model_norms_per_layer = 2;
     c->model_activation = OC_ACT_SWIGLU;
@@ -261,6 +265,17 @@ static void cut_to(struct oc_plan *plan, const struct budget *budget)
             if (fits(plan, budget)) return;
 }
 
+/* The probe runs no cuBLAS and fills no GPU: a workspace of 64 MiB beside a small shape would say nothing. */
+static void without_gpu(struct oc_plan *plan)
+{
+    memset(plan->c.gpu, 0, sizeof plan->c.gpu);
+    memcpy(plan->c.gpu, "none", sizeof "none");
+    plan->c.gpu_capacity = plan->c.gpu_context = plan->c.gpu_nccl = 0;
+    plan->capacity = 0;
+    plan->sm = 0;
+    plan->context = plan->nccl = (struct oc_range){0, 0};
+}
+
 /* Gives every option that is not what it was, and under another framework all that might follow it: so that plan->c,
  * resolved again, is this very plan. What follows the GPU goes on following it. */
 static void give(struct oc_config *c, const struct oc_config *before, bool other)
@@ -284,6 +299,7 @@ void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double time, char *what,
     struct oc_config *c = &plan->c;
     struct words covered = {0};
     const bool other = cover(plan, &covered);
+    without_gpu(plan);
     cut_to(plan, &budget);
     if (c->model_max_positions == whole.c.batch_seq) c->model_max_positions = c->batch_seq;
     if (c->model_expert_ffn == whole.c.model_ffn) c->model_expert_ffn = c->model_ffn;

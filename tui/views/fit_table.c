@@ -173,8 +173,7 @@ static void draw_class(const struct oc_app *app, struct oc_canvas *canvas, struc
 
 int oc_fit_table_rows(const struct oc_app *app)
 {
-    int totals = oc_fit_worst(app->answer)->reserved ? 2 : 1, note = simulated_peak(app) || measured_peak(app);
-    return OC_FIT_TABLE_LEAST + totals + note;
+    return OC_FIT_TABLE_LEAST + (oc_fit_worst(app->answer)->reserved ? 2 : 1);
 }
 
 /* Totals that are never mixed with the classes: each says what it is. */
