@@ -117,14 +117,17 @@ void oc_build_activations(struct oc_build *build)
     uint64_t whole = facts;
     for (int kind = 0; kind < OC_MAX_KINDS; kind++)
         if (layers[kind] && (kind & OC_KIND_CHECKPOINTED)) whole |= OC_F_FULL;
-    for (const struct oc_tensor *row = ops->rows; row->name; row++) {
-        if (row->birth.part != OC_PART_LAYER) {
-            oc_add_tensor(build, row, whole, OC_KIND_KEPT, 1, ops->source);
-            continue;
+    const struct oc_tensor *tables[] = {ops->rows, ops->layer_rows};
+    for (int t = 0; t < 2; t++)
+        for (const struct oc_tensor *row = tables[t]; row && row->name; row++) {
+            if (row->birth.part != OC_PART_LAYER) {
+                oc_add_tensor(build, row, whole, OC_KIND_KEPT, 1, ops->source);
+                continue;
+            }
+            for (int kind = 0; kind < OC_MAX_KINDS; kind++)
+                if (layers[kind])
+                    oc_add_tensor(build, row, facts_of_kind(facts, kind), kind, layers[kind], ops->source);
         }
-        for (int kind = 0; kind < OC_MAX_KINDS; kind++)
-            if (layers[kind]) oc_add_tensor(build, row, facts_of_kind(facts, kind), kind, layers[kind], ops->source);
-    }
     if (!(facts & OC_F_LORA)) return;
     for (int kind = 0; kind < OC_MAX_KINDS; kind++)
         if (layers[kind]) oc_build_lora(build, kind, layers[kind]);

@@ -84,7 +84,7 @@ uint64_t oc_facts(const struct oc_plan *plan)
         {flash_keeps_output_twice(plan), OC_F_FA_TWICE},
         {c->model_experts > 0 && !plan->gated, OC_F_PROBS_ACT},
     };
-    uint64_t have = 0;
+    uint64_t have = oc_hf_facts(plan);
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         if (facts[i].holds) have |= facts[i].fact;
     return have;

@@ -59,6 +59,8 @@
 #define OC_F_FA_TWICE     (UINT64_C(1) << 48) /* FlashAttention keeps its output beside a contiguous copy of it */
 #define OC_F_PROBS_ACT    (UINT64_C(1) << 49) /* experts scale their activations by the router's probabilities, unfused \
                                                */
+#define OC_F_FINAL_NORM   (UINT64_C(1) << 52) /* a norm before the output layer */
+#define OC_F_ENCODER      (UINT64_C(1) << 53) /* every token sees every other: no causal mask */
 /* Frozen weights: what is kept only for the gradient of a weight is not kept. See model/shapes/lora.c. */
 #define OC_F_FREE_QKV     (UINT64_C(1) << 54) /* nothing that trains reads the input of q, k and v as it is */
 #define OC_F_FREE_OUT     (UINT64_C(1) << 55) /* ... of the output projection */
@@ -68,6 +70,7 @@
 #define OC_F_FREE_NORM    (UINT64_C(1) << 59) /* the weights of norms are frozen */
 #define OC_F_QK_CAST      (UINT64_C(1) << 60) /* autocast: rope's tables leave q and k in fp32, attention casts them */
 #define OC_F_SHIFTED      (UINT64_C(1) << 61) /* the logits are copied when they are shifted against the labels */
+#define OC_F_HELD         (UINT64_C(1) << 62) /* FSDP1 over frozen weights: hooks hold inputs of layers and their gradients */
 #define OC_F_NEVER (UINT64_C(1) << 63)        /* holds for no plan */
 
 /* Number formats, as roles. */
@@ -130,6 +133,7 @@ enum oc_use {
 struct oc_opset_rules {
     const char *name, *source;
     const struct oc_tensor *rows; /* ends with a NULL name */
+    const struct oc_tensor *layer_rows; /* more of them, or NULL */
     struct {
         uint8_t forward, backward;
     } use[OC_USES];
@@ -137,6 +141,7 @@ struct oc_opset_rules {
     bool fused_matrices;          /* q, k, v in one matrix, and gate, up in one */
 };
 
+extern const struct oc_tensor oc_hf_layer[]; /* a layer of Hugging Face's models, for its kin to share */
 extern const struct oc_opset_rules oc_hf_rules, oc_te_rules;
 
 const struct oc_opset_rules *oc_opset(enum oc_opset opset);
@@ -147,6 +152,9 @@ uint64_t oc_facts(const struct oc_plan *plan);
 /* Adds a row to the ledger, where its facts hold: for `count` layers of a kind, or once. */
 void oc_add_tensor(struct oc_build *build, const struct oc_tensor *row, uint64_t facts, int kind, uint32_t count,
                    const char *source);
+
+/* ... of them, those of Hugging Face's models and of frozen weights (model/shapes/facts_hf.c). */
+uint64_t oc_hf_facts(const struct oc_plan *plan);
 
 /* Whether q, k and v come from one matrix in this plan's model. */
 bool oc_fused_qkv(const struct oc_plan *plan);

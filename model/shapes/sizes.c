@@ -38,6 +38,17 @@ static void fill_latent(const struct oc_plan *plan, uint64_t *d)
     d[OC_D_KV_UP] = heads * (uint64_t)(c->model_qk_nope_head_dim + c->model_v_head_dim);
 }
 
+/* Liger's fused linear cross entropy takes next_power_of_2(T / ceil(V / h)) tokens at a time. Source: Liger-Kernel
+ * ops/fused_linear_cross_entropy.py. */
+static uint64_t loss_rows(const uint64_t *d)
+{
+    const uint64_t hidden = d[OC_D_HIDDEN] ? d[OC_D_HIDDEN] : 1, parts = (d[OC_D_VOCAB] + hidden - 1) / hidden;
+    const uint64_t least = parts ? (d[OC_D_TOKENS] + parts - 1) / parts : d[OC_D_TOKENS];
+    uint64_t rows = 1;
+    while (rows < least) rows *= 2;
+    return rows < d[OC_D_TOKENS] ? rows : d[OC_D_TOKENS];
+}
+
 void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
 {
     const struct oc_config *c = &plan->c;
@@ -68,6 +79,7 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_MTP_NORMS] = 3 * h * mtp;
     d[OC_D_MTP_MATRIX] = oc_mul(2 * h / tp, oc_mul(h, mtp));
     d[OC_D_MTP_VOCAB] = mtp && c->parallel_pp > 1 ? d[OC_D_VOCAB] : 0;
+    d[OC_D_LOSS_ROWS] = loss_rows(d);
     d[OC_D_LORA] = (uint64_t)c->lora_rank;
     d[OC_D_EMBEDDING] = (uint64_t)c->model_embedding_dim;
     d[OC_D_PROJECTION] = c->model_embedding_dim == c->model_hidden ? 0 : d[OC_D_EMBEDDING];
