@@ -137,7 +137,10 @@ static void fill_draft(const struct oc_ledger *ledger, struct draft *draft)
         const uint8_t born = stretches[entry->birth.phase][entry->birth.part],
                       dies = stretches[entry->death.phase][entry->death.part];
         const int64_t bytes = (int64_t)(entry->bytes + oc_entry_rounding(entry));
-        struct oc_step step = {.entry = (uint16_t)i, .variants = variants_of(entry)};
+        struct oc_step step = {.entry = (uint16_t)i,
+                               .variants = variants_of(entry),
+                               .life = (uint8_t)oc_entry_life(entry),
+                               .part = entry->birth.part};
         if (dies < OC_STRETCHES) {
             step.bytes = -bytes;
             step.key = (uint8_t)(entry->death.sub * 2);

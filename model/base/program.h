@@ -40,6 +40,8 @@ struct oc_step {      /* one birth or death of an entry */
     uint16_t entry;   /* index in ledger->entries */
     uint8_t key;      /* sub * 2 + (birth ? 1 : 0): the order inside a stretch */
     uint8_t variants; /* bit v: it happens in slots of variant v */
+    uint8_t life;     /* enum oc_life, and enum oc_part of the birth, of the entry */
+    uint8_t part;
 };
 
 struct oc_program {
