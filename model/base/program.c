@@ -64,30 +64,12 @@ uint64_t oc_entry_rounding(const struct oc_entry *entry)
     return entry->pooled || entry->is_rounding ? 0 : oc_alloc_round(entry->bytes) - entry->bytes;
 }
 
-static bool end_matches(uint8_t kind, bool here)
-{
-    return kind == OC_END_ANY || (kind == OC_END_HERE) == here;
-}
-
-bool oc_entry_on(const struct oc_entry *entry, const struct oc_chunk *chunk)
-{
-    if (entry->birth.part == OC_PART_EMBED) return end_matches(entry->kind, chunk->embedding);
-    if (entry->birth.part == OC_PART_HEAD) return end_matches(entry->kind, chunk->head);
-    return true;
-}
-
 int64_t oc_chunk_layers(const struct oc_chunk *chunk, int kind)
 {
     int64_t layers = 0;
     for (int i = 0; i < chunk->n_runs; i++)
         if (chunk->runs[i].kind == kind) layers += chunk->runs[i].layers;
     return layers;
-}
-
-uint64_t oc_entry_per_chunk(const struct oc_entry *entry, const struct oc_chunk *chunk)
-{
-    if (entry->birth.part == OC_PART_LAYER) return (uint64_t)oc_chunk_layers(chunk, entry->kind);
-    return oc_entry_on(entry, chunk) ? 1 : 0;
 }
 
 /* In which variants of a slot an entry is born, and so dies: one bit each. */

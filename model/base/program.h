@@ -72,15 +72,21 @@ struct oc_tick oc_stretch_tick(enum oc_stretch stretch);
 /* Bytes the allocator adds to one instance. */
 uint64_t oc_entry_rounding(const struct oc_entry *entry);
 
+static inline bool oc_end_matches(uint8_t end, bool here)
+{
+    return end == OC_END_ANY || (end == OC_END_HERE) == here;
+}
+
 /* Whether an entry of part EMBED or HEAD exists on this chunk; true for the other parts. */
-bool oc_entry_on(const struct oc_entry *entry, const struct oc_chunk *chunk);
+static inline bool oc_entry_on(const struct oc_entry *entry, const struct oc_chunk *chunk)
+{
+    if (entry->birth.part == OC_PART_EMBED) return oc_end_matches(entry->kind, chunk->embedding);
+    if (entry->birth.part == OC_PART_HEAD) return oc_end_matches(entry->kind, chunk->head);
+    return true;
+}
 
 /* Layers of kind `kind` in a chunk. */
 int64_t oc_chunk_layers(const struct oc_chunk *chunk, int kind);
-
-/* How many instances a death at a tick outside the entry's own part ends: all that the chunk (for slots) or rank has.
- */
-uint64_t oc_entry_per_chunk(const struct oc_entry *entry, const struct oc_chunk *chunk);
 
 void oc_program_build(const struct oc_ledger *ledger, struct oc_program *program);
 

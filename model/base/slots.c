@@ -92,7 +92,9 @@ static void pass_once(const struct oc_slots *slots, const struct leg *leg, const
         const struct oc_step *step = &slots->program->steps[i];
         if (!oc_step_in(step, variant)) continue;
         const struct oc_entry *entry = &slots->ledger->entries[step->entry];
-        const int64_t n = leg->layer >= 0 ? 1 : (int64_t)oc_entry_per_chunk(entry, chunk);
+        int64_t n = 1;
+        if (leg->layer < 0)
+            n = step->part == OC_PART_LAYER ? oc_chunk_layers(chunk, entry->kind) : oc_entry_on(entry, chunk);
         if (!n) continue;
         oc_level_step(&profile->net, entry, step, n);
         if (!oc_step_is_birth(step) || (profile->peak >= 0 && profile->net.allocated <= profile->height)) continue;
@@ -126,7 +128,7 @@ static const struct oc_profile *profile_of(struct oc_slots *slots, const struct 
 
 static void consider(struct oc_point *high, const struct oc_point *point)
 {
-    if (high->step < 0 || point->height > high->height) *high = *point;
+    if (point->height > high->height) *high = *point;
 }
 
 void oc_slots_make(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
@@ -138,14 +140,14 @@ void oc_slots_make(struct oc_slots *slots, const struct oc_slot *slot, enum oc_v
     find_way(slots->ledger, chunk, slot->backward, &way);
     memset(sums, 0, sizeof *sums);
     sums->ready = true;
-    for (int m = 0; m < OC_SLOT_MOMENTS; m++) sums->high[m].step = -1;
+    for (int m = 0; m < OC_SLOT_MOMENTS; m++) sums->high[m].height = OC_NOWHERE;
     for (int i = 0; i < way.n; i++) {
         const struct leg *leg = &way.legs[i];
         const struct oc_profile *profile = profile_of(slots, leg, chunk, variant, &scratch);
         if (profile->peak >= 0 && !leg->silent) {
             struct oc_point *high = &sums->high[leg->stretch == OC_ST_LOSS];
             struct oc_point point = {
-                .height = sums->net.allocated + profile->height, .step = (int16_t)profile->peak, .leg = (uint8_t)i};
+                .height = sums->net.allocated + profile->height, .step = (uint16_t)profile->peak, .leg = (uint8_t)i};
             consider(high, &point);
             point.height += profile->net.allocated * (leg->times - 1);
             point.in_last = true;
@@ -156,27 +158,23 @@ void oc_slots_make(struct oc_slots *slots, const struct oc_slot *slot, enum oc_v
 }
 
 void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
-                    const struct oc_point *point, struct oc_level *level, struct oc_place *place)
+                    const struct oc_point *point, struct oc_reached *reached)
 {
     const struct oc_chunk *chunk = &slots->ledger->chunks[slot->chunk];
-    const struct oc_step *step = &slots->program->steps[point->step];
     struct way way;
     struct oc_profile scratch;
     find_way(slots->ledger, chunk, slot->backward, &way);
-    for (int i = 0; i <= point->leg; i++) {
-        const int times = i < point->leg ? way.legs[i].times : point->in_last ? way.legs[i].times - 1 : 0;
-        oc_level_add(level, &profile_of(slots, &way.legs[i], chunk, variant, &scratch)->net, times);
-    }
     const struct leg *leg = &way.legs[point->leg];
+    const int32_t before = point->in_last ? leg->times - 1 : 0; /* layers of its leg that lie behind it */
     pass_once(slots, leg, chunk, variant, point->step, &scratch);
-    oc_level_add(level, &scratch.net, 1);
-    place->micro_batch = slot->micro_batch;
-    place->layer = -1;
-    if (leg->layer >= 0)
-        place->layer = (int32_t)chunk->first_layer + leg->layer + (point->in_last ? leg->toward * (leg->times - 1) : 0);
-    place->tick = oc_stretch_tick((enum oc_stretch)leg->stretch);
-    place->tick.sub = oc_step_sub(step);
-    place->moment = oc_phase_moment((enum oc_phase)place->tick.phase);
+    reached->level = scratch.net;
+    for (int i = 0; i < point->leg; i++)
+        oc_level_add(&reached->level, &profile_of(slots, &way.legs[i], chunk, variant, &scratch)->net,
+                     way.legs[i].times);
+    if (before) oc_level_add(&reached->level, &profile_of(slots, leg, chunk, variant, &scratch)->net, before);
+    reached->layer = leg->layer < 0 ? -1 : leg->layer + leg->toward * before;
+    reached->tick = oc_stretch_tick((enum oc_stretch)leg->stretch);
+    reached->tick.sub = oc_step_sub(&slots->program->steps[point->step]);
 }
 
 /* ---- what is equal ---- */

@@ -48,11 +48,14 @@ enum { OC_SLOT_MOMENTS = 2 };
 
 /* Where in a slot a point lies. */
 struct oc_point {
-    int64_t height; /* allocated bytes above the begin of the slot */
-    int16_t step;   /* index in the program's steps; -1: nothing is born in this moment */
+    int64_t height; /* allocated bytes above the begin of the slot; OC_NOWHERE: nothing is born in this moment */
+    uint16_t step;  /* index in the program's steps */
     uint8_t leg;    /* of the slot's way, and whether in the last of its layers */
     bool in_last;
 };
+
+/* Below every level that a ledger can have: oc_estimate() keeps them below 2^62 / OC_MAX_SLOTS bytes. */
+#define OC_NOWHERE (INT64_MIN / 2)
 
 struct oc_slot_sums {
     struct oc_level net;
@@ -87,8 +90,14 @@ static inline const struct oc_slot_sums *oc_slots_sums(struct oc_slots *slots, c
     return sums;
 }
 
-/* Adds to `level` what has changed from the begin of a slot to a point of it, and says where that is. */
+/* What has changed from the begin of a slot to a point of it, and where that is. */
+struct oc_reached {
+    struct oc_level level;
+    int32_t layer; /* counted in the chunk; -1: none */
+    struct oc_tick tick;
+};
+
 void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_variant variant,
-                    const struct oc_point *point, struct oc_level *level, struct oc_place *place);
+                    const struct oc_point *point, struct oc_reached *reached);
 
 #endif

@@ -4,6 +4,18 @@
 
 #include "model/base/slots.h"
 
+/* The highest point of a moment of the slots. */
+struct top {
+    int64_t allocated; /* bytes */
+    int slot;
+    struct oc_level before; /* at the begin of that slot */
+    struct oc_reached reached;
+    const struct oc_slot_sums *reached_in; /* what `reached` is of, NULL: nothing yet */
+};
+
+/* Forward and loss, then backward. */
+enum { TOPS = OC_SLOT_MOMENTS + 1 };
+
 struct sweep {
     const struct oc_ledger *ledger;
     struct oc_program program;
@@ -11,6 +23,7 @@ struct sweep {
     struct oc_rank *rank;
     struct oc_level level;
     enum oc_iteration iteration;
+    struct top tops[TOPS];
 };
 
 /* Keeps the level as the moment's figure if it is the highest so far. */
@@ -28,59 +41,55 @@ static void record(struct sweep *s, const struct oc_level *level, const struct o
 
 /* ---- slots ---- */
 
-/* The highest point of one moment, so far. */
-struct highest {
-    int slot;               /* -1: none */
-    int64_t allocated;      /* bytes */
-    struct oc_level before; /* at the begin of that slot */
-};
-
-/* Forward and loss, then backward. */
-enum { KEPT = OC_SLOT_MOMENTS + 1 };
-
 static enum oc_variant variant_of(const struct sweep *s, const struct oc_slot *slot)
 {
     return slot->micro_batch ? OC_LATER : s->iteration == OC_FIRST ? OC_VERY_FIRST : OC_FIRST_OF_ITERATION;
 }
 
-static const struct oc_point *point_of(const struct oc_slot_sums *sums, int kept)
+/* Passes one slot, whose moments are kept from `top` on. */
+static void pass_slot(struct sweep *s, int index, const struct oc_slot_sums *sums, struct top *top, int moments)
 {
-    return &sums->high[kept % OC_SLOT_MOMENTS];
-}
-
-/* Passes one slot; `begin` is the first of its moments among those that are kept. */
-static void pass_slot(struct sweep *s, int index, const struct oc_slot_sums *sums, int begin, int end,
-                      struct highest *highest)
-{
-    for (int m = begin; m < end; m++) {
-        const struct oc_point *point = point_of(sums, m);
-        struct highest *best = &highest[m];
-        if (point->step < 0 || (best->slot >= 0 && s->level.allocated + point->height <= best->allocated)) continue;
-        best->slot = index;
-        best->allocated = s->level.allocated + point->height;
-        best->before = s->level;
+    for (int m = 0; m < moments; m++) {
+        const int64_t allocated = s->level.allocated + sums->high[m].height;
+        if (allocated <= top[m].allocated) continue;
+        top[m].slot = index;
+        top[m].allocated = allocated;
+        top[m].before = s->level;
     }
     oc_level_add(&s->level, &sums->net, 1);
 }
 
+/* Sums the classes at the highest point of a moment. Both iterations often have it in equal slots. */
+static void record_top(struct sweep *s, struct top *top, int moment)
+{
+    const struct oc_slot *slot = &s->ledger->slots[top->slot];
+    const struct oc_slot_sums *sums = oc_slots_sums(&s->slots, slot, variant_of(s, slot));
+    if (top->reached_in != sums)
+        oc_slots_reach(&s->slots, slot, variant_of(s, slot), &sums->high[moment], &top->reached);
+    top->reached_in = sums;
+    const struct oc_reached *reached = &top->reached;
+    oc_level_add(&top->before, &reached->level, 1);
+    const int32_t first = (int32_t)s->ledger->chunks[slot->chunk].first_layer;
+    const struct oc_place place = {.moment = oc_phase_moment((enum oc_phase)reached->tick.phase),
+                                   .micro_batch = slot->micro_batch,
+                                   .layer = reached->layer < 0 ? -1 : first + reached->layer,
+                                   .tick = reached->tick};
+    record(s, &top->before, &place);
+}
+
 static void pass_slots(struct sweep *s)
 {
-    struct highest highest[KEPT];
-    for (int m = 0; m < KEPT; m++) highest[m].slot = -1;
+    for (int m = 0; m < TOPS; m++) s->tops[m].allocated = OC_NOWHERE / 2;
     for (int i = 0; i < s->ledger->n_slots; i++) {
         const struct oc_slot *slot = &s->ledger->slots[i];
         const struct oc_slot_sums *sums = oc_slots_sums(&s->slots, slot, variant_of(s, slot));
-        pass_slot(s, i, sums, slot->backward ? OC_SLOT_MOMENTS : 0, slot->backward ? KEPT : OC_SLOT_MOMENTS, highest);
+        if (slot->backward)
+            pass_slot(s, i, sums, &s->tops[OC_SLOT_MOMENTS], 1);
+        else
+            pass_slot(s, i, sums, s->tops, OC_SLOT_MOMENTS);
     }
-    for (int m = 0; m < KEPT; m++) {
-        if (highest[m].slot < 0) continue;
-        const struct oc_slot *slot = &s->ledger->slots[highest[m].slot];
-        const enum oc_variant variant = variant_of(s, slot);
-        struct oc_place place;
-        oc_slots_reach(&s->slots, slot, variant, point_of(oc_slots_sums(&s->slots, slot, variant), m),
-                       &highest[m].before, &place);
-        record(s, &highest[m].before, &place);
-    }
+    for (int m = 0; m < TOPS; m++)
+        if (s->tops[m].allocated >= 0) record_top(s, &s->tops[m], m % OC_SLOT_MOMENTS);
 }
 
 /* ---- outside slots ---- */
@@ -135,6 +144,7 @@ void oc_sweep(const struct oc_ledger *ledger, struct oc_rank *rank)
     s.rank = rank;
     s.iteration = OC_FIRST;
     memset(&s.level, 0, sizeof s.level);
+    for (int m = 0; m < TOPS; m++) s.tops[m].reached_in = NULL;
     memset(rank, 0, sizeof *rank);
     rank->stage = ledger->stage;
     rank->ranks = ledger->ranks;
