@@ -1,4 +1,5 @@
 #include "model/device.h"
+#include "model/frameworks/framework.h"
 
 #include <string.h>
 
@@ -7,8 +8,13 @@
 /* CUDA context with PyTorch's kernels loaded lazily: 256-426 MiB on RTX cards (InvokeAI#9413, unsloth-zoo#1053), 612
  * MiB on a B200 (unsloth#8677), about 3 MiB an SM (llama.cpp#23604). No figure for A100 and H100 alone has a source: a
  * range, until a probe measures. */
-static struct oc_range context_range(int sm)
+static struct oc_range context_range(const struct oc_plan *plan)
 {
+    const int sm = plan->sm;
+    /* Before CUDA 11.7 all kernels are loaded at once: 1113 MiB on a V100, 1573 MiB on an A100, measured
+     * (bigscience-workshop/bigscience experiments/tr3m-1B3.md, train/tr11-176B-ml/chronicles-prequel.md). */
+    if (oc_is_2021(plan) && sm == 70) return (struct oc_range){1113 * MIB, 1113 * MIB};
+    if (oc_is_2021(plan) && sm == 80) return (struct oc_range){1573 * MIB, 1573 * MIB};
     if (sm >= 100) return (struct oc_range){500 * MIB, 800 * MIB};
     if (sm >= 90) return (struct oc_range){400 * MIB, 700 * MIB};
     if (sm >= 80) return (struct oc_range){300 * MIB, 550 * MIB};
@@ -45,7 +51,7 @@ bool oc_find_device(struct oc_plan *plan, struct oc_error *error)
         }
         plan->capacity = gpu->capacity;
         plan->sm = gpu->sm;
-        plan->context = context_range(gpu->sm);
+        plan->context = context_range(plan);
         plan->nccl = nccl_range(plan);
     }
     if (oc_given(c, OC_OPT_gpu_capacity)) plan->capacity = (uint64_t)c->gpu_capacity;

@@ -47,12 +47,19 @@ uint64_t oc_deepspeed_padded(const struct oc_build *build, bool expert)
     return total;
 }
 
+/* On V100s, the software of 2021 is taken: stage 1 had a file of its own then. */
+static bool is_stage1_of_2021(const struct oc_plan *plan)
+{
+    return oc_is_2021(plan) && plan->sm == 70 && plan->c.parallel_zero == 1;
+}
+
 /* Buckets that gradients are copied into on their way to the other ranks. */
 static void add_buckets(struct oc_build *build)
 {
     const struct oc_plan *plan = build->plan;
     const struct oc_config *c = &plan->c;
     const enum oc_engine engine = oc_deepspeed_engine(plan);
+    if (is_stage1_of_2021(plan)) return;
     if (!c->zero_contiguous_gradients || (engine != OC_ENGINE_ZERO12 && engine != OC_ENGINE_ZERO3)) return;
     struct oc_entry bucket = buffer("ipg bucket", "reduce_bucket_size elements in the model's type, full or not",
                                     ZERO12, (uint64_t)c->zero_reduce_bucket, plan->dt.weights);
@@ -75,6 +82,46 @@ static void add_buckets(struct oc_build *build)
         bucket.count = 1; /* one entry each: an entry inside slots has one instance a slot */
         oc_build_add(build, &bucket);
     }
+}
+
+/* A bucket is flattened once more on its way through NCCL: all of it that backward or the reduction fills. Stage 1 of
+ * 2021 (stage1.py, before 0.4.4) flattens all gradients at once, and one bucket of them for NCCL. */
+static void add_flattened(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    const enum oc_engine engine = oc_deepspeed_engine(plan);
+    if (engine != OC_ENGINE_ZERO12) return;
+    const uint64_t all = oc_build_total(build), bucket = (uint64_t)plan->c.zero_reduce_bucket;
+    struct oc_entry flat = buffer("flattened bucket", "the slices of a bucket, joined for the reduction",
+                                  "deepspeed/runtime/zero/stage_1_and_2.py allreduce_bucket",
+                                  all < bucket ? all : bucket, plan->dt.weights);
+    if (oc_deepspeed_reduces_in_backward(plan)) {
+        flat.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 2};
+        flat.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 1};
+    } else {
+        flat.birth = OC_AT_SUB(REDUCE, 2);
+        flat.death = OC_AT_SUB(REDUCE, 3);
+    }
+    if (plan->shard > 1) oc_build_add(build, &flat);
+    if (!is_stage1_of_2021(plan)) return;
+    flat.name = "flattened gradients";
+    flat.why = "all gradients, cut into each rank's partitions";
+    flat.source = "deepspeed/runtime/zero/stage1.py reduce_scatter_gradients";
+    flat.elements = all;
+    oc_build_add(build, &flat);
+}
+
+/* BF16_Optimizer adds each parameter's gradient to the fp32 sums after a backward, through an fp32 copy. */
+static void add_widened(struct oc_build *build)
+{
+    if (oc_deepspeed_engine(build->plan) != OC_ENGINE_BF16) return;
+    struct oc_entry wide =
+        buffer("gradient in fp32", "one parameter at a time is widened and added; the largest decides",
+               "deepspeed/runtime/bf16_optimizer.py update_hp_grads", oc_build_largest(build), OC_FP32);
+    wide.class = OC_GRADIENTS;
+    wide.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 2};
+    wide.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 1};
+    oc_build_add(build, &wide);
 }
 
 /* The elements that one layer of a kind has; OC_MAX_KINDS: everything outside layers. `most` is the largest parameter.
@@ -161,6 +208,24 @@ static void add_stage3(struct oc_build *build)
     if (plan->c.offload_optimizer == OC_OFFLOAD_NONE) oc_build_add(build, &wide);
 }
 
+/* The last stage returns from its backward before it lets go of what its buffers hold: for each of two, logits (4 B
+ * each) and two hidden tensors. Which tensors these are is inferred from one exact measurement (bs-meg_ds_3d rank 60:
+ * 652.2 MiB = 2 x 198 + 4 x 64). */
+static void add_last_outputs(struct oc_build *build)
+{
+    const uint64_t *d = build->sizes.dim;
+    struct oc_entry kept = buffer("outputs of the last stage", "two pipeline buffers are let go in the next iteration",
+                                  PIPE " _exec_backward_pass", oc_mul(d[OC_D_TOKENS], d[OC_D_VOCAB]), OC_FP32);
+    kept.class = OC_ACTIVATIONS;
+    kept.count = 2;
+    kept.birth = OC_AT(REDUCE);
+    oc_build_add(build, &kept);
+    kept.elements = oc_mul(d[OC_D_TOKENS], d[OC_D_HIDDEN]);
+    kept.dtype = (uint8_t)build->plan->dt.residual;
+    kept.count = 4;
+    oc_build_add(build, &kept);
+}
+
 /* The pipeline engine: what it receives lies in buffers of its own, in 1 / tp parts forwards and whole backwards; each
  * micro-batch in flight keeps the part of its output that was sent. Measured: shared/corpus, bs-meg_ds_3d (exact). */
 static void add_pipeline(struct oc_build *build)
@@ -183,12 +248,15 @@ static void add_pipeline(struct oc_build *build)
     sent.birth = (struct oc_tick){OC_PH_FORWARD, OC_PART_HEAD, 1};
     sent.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, 1};
     if (!last) oc_build_add(build, &sent);
+    if (last) add_last_outputs(build);
 }
 
 void oc_deepspeed_buffers(struct oc_build *build)
 {
     if (!build->plan->has_shape) return;
     add_buckets(build);
+    add_flattened(build);
+    add_widened(build);
     if (oc_deepspeed_engine(build->plan) == OC_ENGINE_ZERO3) add_stage3(build);
     add_pipeline(build);
     oc_add_cublas(build);

@@ -74,6 +74,11 @@ void oc_override_dtypes(struct oc_plan *plan);
  */
 void oc_add_cublas(struct oc_build *build);
 
+/* Whether the run is taken to have the software of 2021-22: Megatron-LM 2.x or Megatron-DeepSpeed, PyTorch before 1.12,
+ * CUDA before 11.7. So where kernels.stack does not say otherwise and Megatron's own modules run under DeepSpeed, or on
+ * a V100, for which neither TransformerEngine nor Megatron core exists. */
+bool oc_is_2021(const struct oc_plan *plan);
+
 /* Ticks that rules use. */
 #define OC_AT(phase_)           ((struct oc_tick){OC_PH_##phase_, OC_PART_NONE, 0})
 #define OC_AT_SUB(phase_, sub_) ((struct oc_tick){OC_PH_##phase_, OC_PART_NONE, (sub_)})

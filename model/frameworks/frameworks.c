@@ -73,6 +73,14 @@ void oc_override_dtypes(struct oc_plan *plan)
     }
 }
 
+bool oc_is_2021(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    if (c->kernels_transformer != OC_OPSET_LOCAL || c->kernels_stack[0]) return false;
+    const struct oc_gpu_row *gpu = oc_gpu_find(c->gpu);
+    return c->framework == OC_FW_DEEPSPEED || (c->framework == OC_FW_MEGATRON && gpu && gpu->sm == 70);
+}
+
 struct oc_tick oc_states_birth(const struct oc_plan *plan)
 {
     return plan->c.run_resume ? OC_AT(INIT) : OC_AT_SUB(STEP, 1);

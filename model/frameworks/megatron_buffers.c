@@ -84,9 +84,10 @@ static void add_global_buffer(struct oc_build *build)
     const struct oc_plan *plan = build->plan;
     const uint64_t *d = build->sizes.dim;
     const uint64_t head = plan->c.parallel_sp && has_head(build) ? oc_mul(d[OC_D_TOKENS], d[OC_D_HIDDEN]) : 0;
-    const uint64_t scores = plan->c.kernels_transformer == OC_OPSET_LOCAL && plan->c.kernels_attention != OC_ATTN_FLASH
-                                ? d[OC_D_SCORES]
-                                : 0;
+    const uint64_t scores =
+        !oc_is_2021(plan) && plan->c.kernels_transformer == OC_OPSET_LOCAL && plan->c.kernels_attention != OC_ATTN_FLASH
+            ? d[OC_D_SCORES]
+            : 0;
     uint64_t tokens = 0;
     if (plan->c.model_experts && plan->c.moe_dispatcher == OC_DISPATCH_ALLGATHER &&
         plan->c.parallel_ep * plan->c.parallel_tp > 1)
@@ -128,6 +129,24 @@ static void add_pipeline_tensors(struct oc_build *build)
     oc_build_add(build, &kept);
 }
 
+/* Megatron-LM 2.x does not shrink what it has sent to the next stage: the output lives until its backward. */
+static void add_sent_outputs(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    if (!oc_is_2021(plan) || plan->c.parallel_pp == 1) return;
+    const struct oc_entry output = {.name = "pipeline.output",
+                                    .why = "Megatron 2.x keeps what it has sent until its backward",
+                                    .source = "Megatron-LM v2.2 megatron/schedules.py",
+                                    .elements = oc_mul(build->sizes.dim[OC_D_TOKENS_SP], build->sizes.dim[OC_D_HIDDEN]),
+                                    .count = 1,
+                                    .class = OC_ACTIVATIONS,
+                                    .dtype = (uint8_t)plan->dt.residual,
+                                    .kind = OC_END_ELSEWHERE,
+                                    .birth = {OC_PH_FORWARD, OC_PART_HEAD, 1},
+                                    .death = {OC_PH_BACKWARD, OC_PART_HEAD, 1}};
+    oc_build_add(build, &output);
+}
+
 /* Gradients of the logits that wait for the pipeline's flush, and the one weight gradient that is made of them. */
 static void add_deferred_gradients(struct oc_build *build)
 {
@@ -161,6 +180,7 @@ void oc_megatron_buffers(struct oc_build *build)
     add_global_buffer(build);
     add_fp8_weights(build);
     add_pipeline_tensors(build);
+    add_sent_outputs(build);
     add_deferred_gradients(build);
     oc_add_cublas(build);
 }

@@ -19,6 +19,8 @@ struct oc_tick oc_first_backward(const struct oc_build *build)
 void oc_add_cublas(struct oc_build *build)
 {
     if (!build->plan->sm || !build->plan->has_shape) return;
+    /* PyTorch before 1.12 leaves cuBLAS to allocate for itself. */
+    if (oc_is_2021(build->plan) && !oc_given(&build->plan->c, OC_OPT_allocator_cublas_workspace)) return;
     struct oc_entry workspace = {.name = "cuBLAS workspace, forward",
                                  .why = "one per thread that launches matrix products",
                                  .source = "ATen CublasHandlePool.cpp",
