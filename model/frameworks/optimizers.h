@@ -1,0 +1,36 @@
+/* What PyTorch's optimizers and their relatives keep for each tensor that they update, and what a step needs besides.
+ */
+#ifndef OOMCAST_OPTIMIZERS_H
+#define OOMCAST_OPTIMIZERS_H
+
+#include "model/build.h"
+
+/* One tensor of optimizer state. */
+struct oc_kept {
+    const char *name, *why;
+    uint64_t elements;
+    enum oc_dtype dtype;
+};
+enum { OC_MAX_KEPT = 4 };
+
+/* The first (which = 1) and the second state of a tensor, as bits of the result: whether they are like the tensor
+ * itself, so that a framework's own rules for moments describe them. Otherwise oc_optimizer_keeps() does. */
+bool oc_optimizer_is_plain(const struct oc_plan *plan, int which);
+
+/* The types of the two states when what is updated has type `updated`; OC_NONE: there is none. */
+void oc_optimizer_dtypes(const struct oc_config *config, enum oc_dtype updated, enum oc_dtype *moment1,
+                         enum oc_dtype *moment2);
+
+/* States that are not like the tensor: of `elements` numbers in rows of `columns` (0: a vector) in type `own`.
+ * `matrix`: a hidden matrix, which Muon treats apart. Returns how many of `kept` (OC_MAX_KEPT) were filled. */
+int oc_optimizer_keeps(const struct oc_plan *plan, uint64_t elements, uint64_t columns, enum oc_dtype own, bool matrix,
+                       struct oc_kept *kept);
+
+/* The same as entries, for every trained parameter of the build. */
+void oc_add_optimizer_states(struct oc_build *build);
+
+/* Buffers that exist once, and the scratch of a step that goes tensor by tensor, the largest of which has `elements`
+ * numbers; `tensors` are updated in all. */
+void oc_add_optimizer_scratch(struct oc_build *build, uint64_t elements, uint64_t tensors);
+
+#endif
