@@ -143,7 +143,9 @@ static void close_pool(struct oc_build *build, const struct oc_state_rule *rule,
 
 static void add_state(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state)
 {
-    if (state->sharded && (build->plan->shard > 1 || build->plan->expert_shard > 1)) {
+    /* What is born at one tick of a slot is one tensor there, even when a single rank holds all of it. */
+    const bool in_slot = state->timing == OC_BY_TICKS && state->birth.part != OC_PART_NONE;
+    if (state->sharded && (build->plan->shard > 1 || build->plan->expert_shard > 1 || in_slot)) {
         add_share(build, rule, state, false);
         add_share(build, rule, state, true);
         return;
