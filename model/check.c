@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/base/layout.h"
 #include "model/frameworks/framework.h"
 
 bool oc_check_shape_given(const struct oc_config *c, struct oc_error *error)
@@ -82,9 +83,27 @@ static bool check_tensor_parallel(const struct oc_plan *plan, struct oc_error *e
            oc_check_divides("parallel.tp", c->parallel_tp, "the padded vocabulary", plan->vocab, error);
 }
 
+/* megatron.pipeline_layout: stages written out, which decide on interleaving too. */
+static bool check_layout(const struct oc_config *c, struct oc_error *error)
+{
+    struct oc_layout layout;
+    const char *wrong = oc_layout_read(c->megatron_pipeline_layout, &layout);
+    if (wrong) {
+        oc_fail(error, OC_E_VALUE, "megatron.pipeline_layout=%s: %s", c->megatron_pipeline_layout, wrong);
+        return oc_hint(error, "'Et*3|(tt|)*6tL' is one of 8 stages with 16 layers");
+    }
+    if (layout.stages == c->parallel_pp * c->parallel_vpp) return true;
+    oc_fail(error, OC_E_CONFLICT,
+            "megatron.pipeline_layout has %d stages, and parallel.pp x parallel.vpp = %lld x %lld", layout.stages,
+            (long long)c->parallel_pp, (long long)c->parallel_vpp);
+    return oc_hint(error, layout.stages % c->parallel_pp ? "its stages must be a multiple of parallel.pp"
+                                                         : "leave parallel.vpp out: it follows from the layout");
+}
+
 static bool check_pipeline(const struct oc_plan *plan, struct oc_error *error)
 {
     const struct oc_config *c = &plan->c;
+    if (c->megatron_pipeline_layout[0] && !check_layout(c, error)) return false;
     if (c->parallel_vpp > 1 && c->parallel_pp == 1) {
         oc_fail(error, OC_E_CONFLICT, "parallel.vpp=%lld needs a pipeline", (long long)c->parallel_vpp);
         return oc_hint(error, "parallel.pp above 1, or parallel.vpp=1");

@@ -106,6 +106,7 @@ uint64_t oc_model_params(const struct oc_plan *plan)
     c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = 1;
     c->parallel_first_stage_layers = c->parallel_last_stage_layers = 0;
     c->parallel_embedding_in_split = c->parallel_loss_in_split = c->parallel_sp = 0;
+    c->megatron_pipeline_layout[0] = 0;
     struct oc_ledger ledger;
     struct oc_build build;
     begin(&build, &whole, 0, &ledger);
@@ -124,6 +125,9 @@ bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
         oc_build_casts(&build);
         if (plan->has_shape) oc_build_activations(&build);
     }
+    if (ledger->n_entries == OC_MAX_ENTRIES)
+        return oc_fail(error, OC_E_LIMIT,
+                       "this configuration has more kinds of tensors than the %d that oomcast counts", OC_MAX_ENTRIES);
     uint64_t sum = 0;
     for (int i = 0; i < ledger->n_entries; i++)
         sum = oc_add(sum, oc_mul(ledger->entries[i].bytes, ledger->entries[i].count));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/base/layout.h"
 #include "model/check.h"
 #include "model/device.h"
 #include "model/frameworks/framework.h"
@@ -125,6 +126,16 @@ static void derive_shape(struct oc_plan *plan)
     plan->kv = c->model_kv_heads * c->model_head_dim;
 }
 
+/* Stages written out say how many chunks a rank has: Megatron takes no other word for it. */
+static void derive_chunks(struct oc_config *c)
+{
+    struct oc_layout layout;
+    if (c->framework != OC_FW_MEGATRON) c->megatron_pipeline_layout[0] = 0;
+    if (!c->megatron_pipeline_layout[0] || oc_layout_read(c->megatron_pipeline_layout, &layout)) return;
+    const int64_t chunks = layout.stages / c->parallel_pp;
+    if (chunks > 1) oc_default(c, OC_OPT_parallel_vpp, chunks);
+}
+
 static bool derive_ranks(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
 {
     struct oc_config *c = &plan->c;
@@ -178,6 +189,7 @@ bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_
     framework->defaults(&plan->c);
     if (!oc_given(&plan->c, OC_OPT_gpu)) put_name(&plan->c, OC_OPT_gpu, default_gpu);
     derive_shape(plan);
+    derive_chunks(&plan->c);
     if (!derive_ranks(plan, warnings, error) || !derive_batch(plan, error)) return false;
     if (!oc_check_plan(plan, warnings, error)) return false;
     if (!framework->decide(plan, warnings, error)) return false;

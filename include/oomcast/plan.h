@@ -52,10 +52,6 @@ struct oc_plan {
  * Source: Megatron-LM core/transformer/transformer_block.py get_num_layers_to_build. */
 int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
-/* Index in the whole model of the first layer of that chunk: interleaving deals chunk v of all stages before chunk v+1.
- */
-int64_t oc_plan_first_layer(const struct oc_plan *plan, int64_t stage, int64_t chunk);
-
 /* Whether that chunk begins with the embedding, or ends with the output layer and the loss. */
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk);

@@ -1,8 +1,20 @@
 #include "oomcast/plan.h"
 
+#include "model/base/layout.h"
+
+/* Stages written out: megatron.pipeline_layout, which oc_resolve() has checked. */
+static int64_t layers_written_out(const struct oc_config *c, int64_t stage, int64_t chunk)
+{
+    struct oc_layout layout;
+    const int64_t virtual_stage = chunk * c->parallel_pp + stage;
+    if (oc_layout_read(c->megatron_pipeline_layout, &layout) || virtual_stage >= layout.stages) return 0;
+    return layout.layers[virtual_stage];
+}
+
 int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
 {
     const struct oc_config *c = &plan->c;
+    if (c->megatron_pipeline_layout[0]) return layers_written_out(c, stage, chunk);
     const bool first = stage == 0, last = stage == c->parallel_pp - 1;
     const int64_t given_first = c->parallel_first_stage_layers, given_last = c->parallel_last_stage_layers;
     if (given_first || given_last) {
@@ -19,16 +31,6 @@ int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
     if (c->parallel_embedding_in_split && first && chunk == 0) layers--;
     if (c->parallel_loss_in_split && last && chunk == c->parallel_vpp - 1) layers--;
     return layers;
-}
-
-int64_t oc_plan_first_layer(const struct oc_plan *plan, int64_t stage, int64_t chunk)
-{
-    int64_t layer = 0;
-    for (int64_t v = 0; v <= chunk; v++) {
-        const int64_t stages = v < chunk ? plan->c.parallel_pp : stage;
-        for (int64_t s = 0; s < stages; s++) layer += oc_plan_layers(plan, s, v);
-    }
-    return layer;
 }
 
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk)

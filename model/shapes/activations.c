@@ -6,6 +6,7 @@ static enum oc_dtype dtype_of(const struct oc_plan *plan, uint64_t facts, uint8_
     switch (role) {
     case OC_R_COMPUTE: return plan->dt.compute;
     case OC_R_STREAM: return plan->dt.residual;
+    case OC_R_LINEAR: return facts & OC_F_FP8 ? OC_FP8 : plan->dt.compute;
     case OC_R_WEIGHTS: return plan->dt.weights;
     case OC_R_BOOL: return OC_BOOL;
     case OC_R_INT64: return OC_INT64;

@@ -77,6 +77,7 @@
 enum oc_role {
     OC_R_COMPUTE, /* plan->dt.compute */
     OC_R_STREAM,  /* plan->dt.residual */
+    OC_R_LINEAR,  /* input that a linear layer keeps for its weight gradient: fp8 under fp8, else the compute type */
     OC_R_WEIGHTS, /* plan->dt.weights */
     OC_R_FP32,
     OC_R_BOOL,

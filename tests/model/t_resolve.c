@@ -135,10 +135,7 @@ static void stages_share_out_all_layers(void **state)
         HELP_WORDS("framework=megatron", "model.name=llama-3-70b", "parallel.pp=4", "parallel.vpp=5", "batch.accum=8"));
     int64_t layers = 0;
     for (int stage = 0; stage < 4; stage++)
-        for (int chunk = 0; chunk < 5; chunk++) {
-            assert_int_equal(oc_plan_first_layer(&plan, stage, chunk), (chunk * 4 + stage) * 4);
-            layers += oc_plan_layers(&plan, stage, chunk);
-        }
+        for (int chunk = 0; chunk < 5; chunk++) layers += oc_plan_layers(&plan, stage, chunk);
     assert_int_equal(layers, 80);
     const struct oc_plan uneven =
         help_plan(HELP_WORDS("framework=megatron", "model.name=llama-3-8b", "parallel.pp=4",
@@ -146,7 +143,28 @@ static void stages_share_out_all_layers(void **state)
     assert_int_equal(oc_plan_layers(&uneven, 0, 0), 5);
     assert_int_equal(oc_plan_layers(&uneven, 1, 0), 10);
     assert_int_equal(oc_plan_layers(&uneven, 3, 0), 7);
-    assert_int_equal(oc_plan_first_layer(&uneven, 3, 0), 25);
+}
+
+static void stages_written_out_decide_on_chunks(void **state)
+{
+    (void)state;
+    const struct oc_plan plan =
+        help_plan(HELP_WORDS("framework=megatron", "model.layers=16", "model.hidden=1024", "model.heads=16",
+                             "parallel.pp=2", "megatron.pipeline_layout=Et*3|(tt|)*6tL"));
+    assert_int_equal(plan.c.parallel_vpp, 4);
+    assert_int_equal(oc_plan_layers(&plan, 0, 0), 3);
+    assert_int_equal(oc_plan_layers(&plan, 0, 3), 2);
+    assert_int_equal(oc_plan_layers(&plan, 1, 3), 1);
+    const char *const refused[] = {"megatron.pipeline_layout=Ett|ttL", "megatron.pipeline_layout=Et*8|t*4|t*4L",
+                                   "megatron.pipeline_layout=t*8|t*8L"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const struct oc_config config =
+            help_config(HELP_WORDS("framework=megatron", "model.layers=16", "model.hidden=1024", "model.heads=16",
+                                   "parallel.pp=2", refused[i]));
+        struct oc_plan none;
+        struct oc_error error;
+        assert_false(oc_resolve(&config, &none, NULL, &error));
+    }
 }
 
 /* In flight at once: 1F1B holds min(m, p - r) micro-batches, the interleaved schedule 2 (p - r - 1) + (v - 1) p + 1
@@ -195,6 +213,7 @@ int main(void)
         cmocka_unit_test(huge_values_are_errors_not_wrapped),
         cmocka_unit_test(hash_tells_plans_apart),
         cmocka_unit_test(stages_share_out_all_layers),
+        cmocka_unit_test(stages_written_out_decide_on_chunks),
         cmocka_unit_test(schedule_keeps_the_documented_number_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
