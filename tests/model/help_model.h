@@ -19,8 +19,13 @@ void help_rank(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledg
 /* W + M + G + O of an instant. */
 uint64_t help_states(const struct oc_instant *instant);
 
-/* A random configuration over frameworks, shapes, parallelism, precision, recompute and optimizers that resolves. */
+/* A random configuration that resolves: over frameworks, shapes (experts, latent attention, adapters), parallelism,
+ * precision, recompute and optimizers. The second form keeps to one framework. */
 struct oc_config help_random_config(uint64_t *state);
+struct oc_config help_random_config_of(uint64_t *state, enum oc_framework framework);
+
+/* Sets an option and its given bit. */
+void help_put(struct oc_config *config, enum oc_option_id id, int64_t value);
 
 /* 10 in a normal run, 1 in `test --all`'s long sweeps: divides the number of repetitions. */
 int help_share(void);
