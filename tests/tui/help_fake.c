@@ -111,6 +111,61 @@ static bool fake_answer(const struct oc_config *config, struct oc_answer *answer
     return true;
 }
 
+/* A ledger whose moments have the shape of a step: states, then activations of each layer that grow and shrink. */
+static bool fake_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error)
+{
+    const struct oc_tick init = {OC_PH_INIT, OC_PART_NONE, 0}, step = {OC_PH_STEP, OC_PART_NONE, 0},
+                         idle = {OC_PH_IDLE, OC_PART_NONE, 0}, end = {OC_PH_END, OC_PART_NONE, 0},
+                         forward = {OC_PH_FORWARD, OC_PART_LAYER, 1}, backward = {OC_PH_BACKWARD, OC_PART_LAYER, 3},
+                         grad = {OC_PH_BACKWARD, OC_PART_LAYER, 2}, logits = {OC_PH_FORWARD, OC_PART_HEAD, 0},
+                         loss = {OC_PH_BACKWARD, OC_PART_HEAD, 2};
+    (void)error;
+    struct oc_rank rank;
+    fill_rank(plan, (int)stage, &rank);
+    memset(ledger, 0, sizeof *ledger);
+    const int64_t pp = plan->c.parallel_pp, layers = plan->c.model_layers / pp;
+    ledger->stage = stage;
+    ledger->ranks = rank.ranks;
+    ledger->params = rank.params;
+    ledger->n_chunks = 1;
+    ledger->chunks[0] = (struct oc_chunk){.runs = {{0, (uint16_t)layers}},
+                                          .n_runs = 1,
+                                          .first_layer = layers * stage,
+                                          .embedding = stage == 0,
+                                          .head = stage == pp - 1};
+    ledger->group[0] = 1;
+    for (int ahead = 0, n = 0; n < 4;) { /* one forward ahead for each stage that follows */
+        bool back = ahead > 0 && ahead >= pp - stage;
+        ledger->slots[ledger->n_slots++] =
+            (struct oc_slot){.micro_batch = (uint16_t)(back ? n : n + ahead), .backward = back};
+        ahead += back ? -1 : 1;
+        n += back;
+        if (n + ahead == 4)
+            for (; ahead > 0; ahead--)
+                ledger->slots[ledger->n_slots++] = (struct oc_slot){.micro_batch = (uint16_t)n++, .backward = true};
+    }
+    const uint64_t *classes = rank.peak.classes, per_layer = (uint64_t)layers;
+    const struct oc_entry entries[] = {
+        {"layers.weight", "weights", "2 bytes a parameter", "a rule", 0, classes[OC_WEIGHTS] / per_layer,
+         (uint32_t)layers, OC_WEIGHTS, OC_FP16, .birth = init, .death = end},
+        {"layers.weight", "master copy", "4 bytes a parameter", "a rule", 0, classes[OC_MASTER] / per_layer,
+         (uint32_t)layers, OC_MASTER, OC_FP32, .birth = init, .death = end},
+        {"layers.weight", "gradients", "kept until the step", "a rule", 0, classes[OC_GRADIENTS] / per_layer,
+         (uint32_t)layers, OC_GRADIENTS, OC_FP32, .birth = grad, .death = idle},
+        {"layers.weight", "momentum", "born in the first step", "a rule", 0, classes[OC_OPTIMIZER] / per_layer,
+         (uint32_t)layers, OC_OPTIMIZER, OC_FP32, .birth = step, .death = end},
+        {"layers.input", NULL, "saved for backward", "a paper", 0, classes[OC_ACTIVATIONS] / per_layer,
+         (uint32_t)layers, OC_ACTIVATIONS, OC_FP16, .birth = forward, .death = backward},
+        {"logits", NULL, "the output layer", "a paper", 0, 256u << 20, 1, OC_ACTIVATIONS, OC_FP16, OC_END_HERE,
+         .birth = logits, .death = loss},
+        {"workspace", NULL, "of matrix products", "a library", 0, classes[OC_BUFFERS], 1, OC_BUFFERS, OC_FP32,
+         .birth = init, .death = end},
+    };
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        if (entries[i].bytes) oc_ledger_add(ledger, &entries[i]);
+    return true;
+}
+
 static void fake_explain(const struct oc_answer *answer, struct oc_reason *reason)
 {
     memset(reason, 0, sizeof *reason);
@@ -137,7 +192,8 @@ static const char *fake_covers(const struct oc_plan *plan)
     return plan->c.parallel_pp > 1 ? "a pipeline has more than one stage" : NULL;
 }
 
-const struct oc_app_model oc_fake_model = {fake_resolve, fake_answer, fake_explain, fake_device, fake_fit, fake_covers};
+const struct oc_app_model oc_fake_model = {fake_resolve, fake_answer, fake_explain, fake_device,
+                                           fake_fit,     fake_covers, fake_estimate};
 
 struct oc_input oc_fake_input(void)
 {

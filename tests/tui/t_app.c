@@ -302,8 +302,9 @@ static void any_size_can_be_drawn(void **state)
         for (int width = 0; width <= 300; width += 13) {
             assert_true(oc_canvas_resize(&f->canvas, width, height));
             f->canvas.ascii = width % 2, f->canvas.colour = height % 2, f->canvas.letters = width % 3 == 0;
-            f->app.mode = (enum oc_mode)(width % 4);
-            f->app.panel_shown = width % 5 == 0;
+            oc_app_request(&f->app, width % 4 == 1 ? OC_REQ_EDIT : OC_REQ_CANCEL);
+            if (width % 4 > 1) f->app.mode = (enum oc_mode)(width % 4);
+            f->app.in_panel = width % 5 == 0;
             oc_app_draw(&f->app, &f->canvas);
         }
     }

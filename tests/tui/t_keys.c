@@ -30,7 +30,7 @@ static void nothing_broken_is_destructive(void **state)
 {
     (void)state;
     static const enum oc_request harmless[] = {OC_REQ_CANCEL, OC_REQ_LAST, OC_REQ_HALVE,
-                                               OC_REQ_DOUBLE, OC_REQ_FOLD, OC_REQ_UNFOLD};
+                                               OC_REQ_DOUBLE, OC_REQ_FOLD, OC_REQ_UNFOLD, OC_REQ_RESET_ALL};
     for (int key = 'A'; key <= '['; key++) {
         enum oc_request request = oc_request_of(key);
         bool allowed = request == OC_REQUESTS;
@@ -85,16 +85,16 @@ static bool has_word(const struct oc_hint_item *items, int n, const char *word)
 static void hints_fit_and_help_is_never_left_out(void **state)
 {
     (void)state;
-    struct oc_hint_item items[OC_REQUESTS];
+    struct oc_hint_item items[OC_HINTS_MAX];
     int before = 0;
     for (int width = 0; width < 200; width++) {
-        int n = oc_hint_row(width, items);
+        int n = oc_hint_row(width, NULL, items);
         assert_true(columns(items, n) <= width);
         assert_true(n >= before);
         if (width >= 15) assert_true(has_word(items, n, "help") && has_word(items, n, "quit"));
         before = n;
     }
-    oc_hint_row(78, items);
+    oc_hint_row(78, NULL, items);
     assert_string_equal(items[0].keys, "jk");
     assert_string_equal(items[1].keys, "hl");
 }

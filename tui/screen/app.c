@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/report/units.h"
-#include "tui/screen/edit.h"
+#include "tui/screen/change.h"
 #include "tui/screen/overlay.h"
+#include "tui/views/views.h"
 
-static void say(struct oc_app *app, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum { KEPT = 2 }; /* ledgers: of the answer and of the base */
 
-static void say(struct oc_app *app, bool bad, const char *format, ...)
+void oc_app_say(struct oc_app *app, bool bad, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -38,8 +38,8 @@ static bool answer_to(struct oc_app *app, const struct oc_config *config, struct
     return app->model->answer(config, answer, NULL, alloc, error);
 }
 
-/* Answers the current case. On failure the last answer stays and is marked stale. */
-static void recompute(struct oc_app *app)
+/* On failure the last answer stays and is marked stale. */
+void oc_app_recompute(struct oc_app *app)
 {
     if (!answer_to(app, &oc_app_case(app)->config, app->spare, &app->error)) {
         app->stale = true;
@@ -48,9 +48,17 @@ static void recompute(struct oc_app *app)
     struct oc_answer *answer = app->spare;
     app->spare = app->answer;
     app->answer = answer;
+    app->answered = *oc_app_case(app);
     app->stale = false;
     app->live_dirty = true;
     app->model->explain(app->answer, &app->reason);
+}
+
+static bool make_view_states(struct oc_app *app)
+{
+    for (int i = 0; i < oc_n_views; i++)
+        if (oc_views[i]->state_size && !(app->view_states[i] = calloc(1, oc_views[i]->state_size))) return false;
+    return true;
 }
 
 bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const struct oc_input *input,
@@ -65,17 +73,19 @@ bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const st
     app->answer = calloc(1, sizeof *app->answer);
     app->spare = calloc(1, sizeof *app->spare);
     app->base = calloc(1, sizeof *app->base);
+    app->kept = calloc(KEPT, sizeof *app->kept);
+    app->stage = -1;
     app->shape.whole = calloc(1, sizeof *app->shape.whole);
     app->shape.answer = calloc(1, sizeof *app->shape.answer);
     app->probe_bytes = OC_PROBE_AUTO_BYTES;
     app->probe_seconds = OC_PROBE_AUTO_SECONDS;
     if (!app->alloc[0] || !app->alloc[1] || !app->answer || !app->spare || !app->base || !app->shape.whole ||
-        !app->shape.answer || !oc_undo_start(&app->undo, &input->c)) {
+        !app->shape.answer || !app->kept || !make_view_states(app) || !oc_undo_start(&app->undo, &input->c)) {
         oc_fail(error, OC_E_INTERNAL, "out of memory");
         oc_app_end(app);
         return false;
     }
-    recompute(app);
+    oc_app_recompute(app);
     if (app->stale) {
         if (error) *error = app->error;
         oc_app_end(app);
@@ -93,158 +103,65 @@ void oc_app_end(struct oc_app *app)
     free(app->answer);
     free(app->spare);
     free(app->base);
+    for (int i = 0; app->kept && i < KEPT; i++) free(app->kept[i].ledger);
+    free(app->kept);
+    for (int i = 0; i < OC_VIEWS_MAX; i++) free(app->view_states[i]);
     free(app->shape.whole);
     free(app->shape.answer);
     memset(app, 0, sizeof *app);
 }
 
-static const struct oc_rank *worst(const struct oc_answer *answer)
+int64_t oc_app_stage(const struct oc_app *app)
 {
-    return &answer->ranks[answer->verdict.worst_stage];
+    return app->stage >= 0 && app->stage < app->answer->n_ranks ? app->stage : app->answer->verdict.worst_stage;
 }
 
-/* What a change did to the worst rank's peak, in one line. */
-static void say_change(struct oc_app *app, const char *what, uint64_t peak_before)
+const struct oc_ledger *oc_app_ledger(const struct oc_app *app, const struct oc_answer *answer, int64_t stage)
 {
-    char change[OC_BYTES_TEXT];
-    if (app->stale) {
-        say(app, true, "%s: %s", what, app->error.message);
-        return;
-    }
-    oc_format_change(peak_before, worst(app->answer)->peak.allocated, OC_UNIT_GIB, 0, change, sizeof change);
-    if (strcmp(change, "0") == 0)
-        say(app, false, "%s: the peak stays", what);
-    else
-        say(app, false, "%s: peak %s GiB", what, change);
+    struct oc_error error;
+    struct oc_kept_ledger *kept = &app->kept[answer == app->base ? 1 : 0];
+    if (kept->ledger && kept->plan == answer->plan.hash && kept->stage == stage) return kept->ledger;
+    if (!kept->ledger) kept->ledger = malloc(sizeof *kept->ledger);
+    if (!kept->ledger) return NULL;
+    kept->plan = 0;
+    if (!app->model->estimate(&answer->plan, stage, kept->ledger, &error)) return NULL;
+    kept->plan = answer->plan.hash;
+    kept->stage = stage;
+    return kept->ledger;
 }
 
-/* Makes `config` the current one, after a change of option `id`. */
-static void take(struct oc_app *app, const struct oc_config *config, enum oc_option_id id)
+void oc_app_ask(struct oc_app *app, const struct oc_question *question, const char *text)
 {
-    char before[OC_NAME_MAX + 16], after[OC_NAME_MAX + 16], what[256];
-    uint64_t peak = worst(app->answer)->peak.allocated;
-    struct oc_case next = *oc_app_case(app);
-    oc_edit_text(&app->answer->plan.c, id, oc_given(&next.config, id), before, sizeof before);
-    next.config = *config;
-    next.origin[id] = (struct oc_origin){.from = OC_FROM_EDITED, .file = 255};
-    if (!oc_given(config, id)) next.origin[id] = (struct oc_origin){.from = OC_FROM_DEFAULT, .file = 255};
-    oc_undo_push(&app->undo, &next);
-    recompute(app);
-    oc_edit_text(app->stale ? config : &app->answer->plan.c, id, oc_given(config, id), after, sizeof after);
-    snprintf(what, sizeof what, "%s %s -> %s", oc_option(id)->key, before, after);
-    say_change(app, what, peak);
-}
-
-static const struct oc_config *resolves(const struct oc_config *config, struct oc_error *error, void *user)
-{
-    const struct oc_app *app = user;
-    return app->model->resolve(config, &app->spare->plan, NULL, error) ? &app->spare->plan.c : NULL;
-}
-
-static void step(struct oc_app *app, enum oc_step step)
-{
-    enum oc_option_id id = oc_app_option(app);
-    struct oc_config next;
-    struct oc_error error = {0};
-    if (id == OC_OPTIONS) {
-        oc_panel_fold(&app->panel, step == OC_STEP_PREVIOUS || step == OC_STEP_HALVE);
-        return;
-    }
-    const struct oc_config *config = &oc_app_case(app)->config;
-    if (oc_edit_step(config, app->stale ? config : &app->answer->plan.c, id, step, resolves, app, &next, &error))
-        take(app, &next, id);
-    else
-        say(app, true, "%s%s%s", error.message, error.hint[0] ? "; " : "", error.hint);
-}
-
-static void toggle(struct oc_app *app)
-{
-    enum oc_option_id id = oc_app_option(app);
-    if (id == OC_OPTIONS)
-        oc_panel_fold(&app->panel, !app->panel.folded[app->panel.focus.section]);
-    else if (oc_option(id)->type == OC_T_BOOL)
-        step(app, OC_STEP_NEXT);
-    else
-        say(app, false, "%s is not a switch: h and l change it, Enter types a value", oc_option(id)->key);
-}
-
-static void edit(struct oc_app *app)
-{
-    char text[OC_NAME_MAX + 16] = "";
-    enum oc_option_id id = oc_app_option(app);
-    if (id == OC_OPTIONS) {
-        toggle(app);
-        return;
-    }
-    const struct oc_config *config = &oc_app_case(app)->config;
-    oc_option_text(oc_given(config, id) ? config : &app->answer->plan.c, id, text, sizeof text);
+    app->question = question;
     oc_prompt_start(&app->prompt, text);
     app->mode = OC_MODE_PROMPT;
     app->message[0] = '\0';
 }
 
-/* What was typed becomes the value even where the whole does not resolve with it: the reason is then on the screen, and
- * the last bars stay, marked. What is not a value of the option at all leaves the prompt open. */
-static void finish_edit(struct oc_app *app)
+bool oc_app_in_view(const struct oc_app *app)
 {
-    enum oc_option_id id = oc_app_option(app);
-    struct oc_config config = oc_app_case(app)->config;
-    struct oc_error error = {0};
-    if (!app->prompt.text[0]) {
-        oc_option_reset(&config, id);
-    } else if (!oc_option_set(&config, id, app->prompt.text, &error)) {
-        say(app, true, "%s%s%s", error.message, error.hint[0] ? "; " : "", error.hint);
-        return;
-    }
-    app->mode = OC_MODE_NORMAL;
-    take(app, &config, id);
+    return !app->in_panel && oc_views[app->view]->request;
 }
 
-static void go(struct oc_app *app, int direction)
+void oc_app_view(struct oc_app *app, int view)
 {
-    uint64_t peak = worst(app->answer)->peak.allocated;
-    if (!oc_undo_move(&app->undo, direction)) {
-        say(app, false, direction < 0 ? "nothing to take back" : "nothing to make again");
-        return;
-    }
-    recompute(app);
-    say_change(app, direction < 0 ? "taken back" : "made again", peak);
-}
-
-static void reset(struct oc_app *app)
-{
-    enum oc_option_id id = oc_app_option(app);
-    if (id == OC_OPTIONS) return;
-    struct oc_config config = oc_app_case(app)->config;
-    char text[OC_NAME_MAX + 16];
-    oc_option_reset(&config, id);
-    if (oc_given(&app->first.config, id)) {
-        oc_option_text(&app->first.config, id, text, sizeof text);
-        if (!oc_option_set(&config, id, text, NULL)) return;
-    }
-    take(app, &config, id);
-    app->undo.cases[app->undo.at].origin[id] = app->first.origin[id];
-}
-
-static void base(struct oc_app *app)
-{
-    app->has_base = !app->has_base;
-    if (app->has_base) *app->base = *app->answer;
-    say(app, false,
-        app->has_base ? "this is the base now: changes are shown against it; b again lets it go" : "no base");
+    if (view >= oc_n_views) return;
+    app->view = view;
+    app->in_panel = false;
+    app->message[0] = '\0';
 }
 
 static void probe(struct oc_app *app)
 {
     if (!app->live)
-        say(app, false, "there is no probe in this session");
+        oc_app_say(app, false, "there is no probe in this session");
     else
         app->probe_now = true;
 }
 
 static void normal(struct oc_app *app, enum oc_request request)
 {
-    if (request <= OC_REQ_PANE) app->message[0] = '\0'; /* what the last change did is about another option now */
+    if (request <= OC_REQ_VIEW_6) app->message[0] = '\0'; /* what the last change did is about another option now */
     switch (request) {
     case OC_REQ_DOWN: oc_panel_move(&app->panel, 1); break;
     case OC_REQ_UP: oc_panel_move(&app->panel, -1); break;
@@ -254,17 +171,25 @@ static void normal(struct oc_app *app, enum oc_request request)
     case OC_REQ_LAST: oc_panel_move(&app->panel, OC_PANEL_ROWS); break;
     case OC_REQ_FOLD: oc_panel_fold(&app->panel, true); break;
     case OC_REQ_UNFOLD: oc_panel_fold(&app->panel, false); break;
-    case OC_REQ_PANE: app->panel_shown = !app->panel_shown; break;
-    case OC_REQ_PREVIOUS: step(app, OC_STEP_PREVIOUS); break;
-    case OC_REQ_NEXT: step(app, OC_STEP_NEXT); break;
-    case OC_REQ_HALVE: step(app, OC_STEP_HALVE); break;
-    case OC_REQ_DOUBLE: step(app, OC_STEP_DOUBLE); break;
-    case OC_REQ_EDIT: edit(app); break;
-    case OC_REQ_TOGGLE: toggle(app); break;
-    case OC_REQ_RESET: reset(app); break;
-    case OC_REQ_UNDO: go(app, -1); break;
-    case OC_REQ_REDO: go(app, 1); break;
-    case OC_REQ_BASE: base(app); break;
+    case OC_REQ_PANE: app->in_panel = !app->in_panel; break;
+    case OC_REQ_VIEW_1:
+    case OC_REQ_VIEW_2:
+    case OC_REQ_VIEW_3:
+    case OC_REQ_VIEW_4:
+    case OC_REQ_VIEW_5:
+    case OC_REQ_VIEW_6: oc_app_view(app, (int)(request - OC_REQ_VIEW_1)); break;
+    case OC_REQ_PREVIOUS: oc_change_step(app, OC_STEP_PREVIOUS); break;
+    case OC_REQ_NEXT: oc_change_step(app, OC_STEP_NEXT); break;
+    case OC_REQ_HALVE: oc_change_step(app, OC_STEP_HALVE); break;
+    case OC_REQ_DOUBLE: oc_change_step(app, OC_STEP_DOUBLE); break;
+    case OC_REQ_EDIT: oc_change_edit(app); break;
+    case OC_REQ_TOGGLE: oc_change_toggle(app); break;
+    case OC_REQ_RESET: oc_change_reset(app); break;
+    case OC_REQ_RESET_ALL: oc_change_reset_all(app); break;
+    case OC_REQ_UNDO: oc_change_undo(app, -1); break;
+    case OC_REQ_REDO: oc_change_undo(app, 1); break;
+    case OC_REQ_BASE: oc_change_base(app); break;
+    case OC_REQ_SWAP: oc_change_swap(app); break;
     case OC_REQ_PROBE: probe(app); break;
     case OC_REQ_WHY: app->mode = OC_MODE_WHY; break;
     case OC_REQ_HELP: app->mode = OC_MODE_HELP; break;
@@ -296,24 +221,36 @@ void oc_app_request(struct oc_app *app, enum oc_request request)
 {
     if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY)
         overlay(app, request);
-    else
+    else if (!oc_app_in_view(app) || !oc_views[app->view]->request(app, app->view_states[app->view], request))
         normal(app, request);
+}
+
+/* A key of the prompt. */
+static void answer_question(struct oc_app *app, int key)
+{
+    const struct oc_question *question = app->question;
+    switch (oc_prompt_key(&app->prompt, key)) {
+    case OC_PROMPT_DONE:
+        app->mode = OC_MODE_NORMAL; /* before it, since an answer may be another question */
+        if (!question->done(app, app->prompt.text)) app->mode = OC_MODE_PROMPT;
+        break;
+    case OC_PROMPT_CANCELLED:
+        app->mode = OC_MODE_NORMAL;
+        app->message[0] = '\0';
+        if (question->left) question->left(app);
+        break;
+    case OC_PROMPT_OPEN:
+        if (question->typed) question->typed(app, app->prompt.text);
+        break;
+    }
 }
 
 void oc_app_key(struct oc_app *app, int key)
 {
-    if (app->mode != OC_MODE_PROMPT) {
+    if (app->mode == OC_MODE_PROMPT)
+        answer_question(app, key);
+    else
         oc_app_request(app, oc_request_of(key));
-        return;
-    }
-    switch (oc_prompt_key(&app->prompt, key)) {
-    case OC_PROMPT_DONE: finish_edit(app); break;
-    case OC_PROMPT_CANCELLED:
-        app->mode = OC_MODE_NORMAL;
-        app->message[0] = '\0';
-        break;
-    case OC_PROMPT_OPEN: break;
-    }
 }
 
 /* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */

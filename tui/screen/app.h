@@ -14,6 +14,8 @@
 #include "tui/screen/prompt.h"
 #include "tui/screen/undo.h"
 
+struct oc_app;
+
 /* What the screen asks of the model; tests bring their own. */
 struct oc_app_model {
     bool (*resolve)(const struct oc_config *config, struct oc_plan *plan, struct oc_warnings *warnings,
@@ -24,9 +26,28 @@ struct oc_app_model {
     struct oc_range (*device)(const struct oc_plan *plan, const struct oc_rank *rank);
     void (*fit)(struct oc_plan *plan, uint64_t bytes, double seconds, char *what, int size);
     const char *(*covers)(const struct oc_plan *plan);
+    bool (*estimate)(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error);
 };
 
 enum oc_mode { OC_MODE_NORMAL, OC_MODE_PROMPT, OC_MODE_HELP, OC_MODE_WHY };
+
+/* Something that is asked on the prompt's row. */
+struct oc_question {
+    const char *label; /* before the text; NULL: the key of the option that has the focus */
+    const char *hint;  /* on the hint row */
+    bool (*done)(struct oc_app *app, const char *text);  /* false: it stays open, and app->message says why */
+    void (*typed)(struct oc_app *app, const char *text); /* after each key; NULL = nothing happens */
+    void (*left)(struct oc_app *app);                    /* Esc; NULL = nothing happens */
+};
+
+enum { OC_VIEWS_MAX = 8 };
+
+/* A ledger that is kept for views: of which plan, and of which stage. */
+struct oc_kept_ledger {
+    uint64_t plan; /* hash; 0 = none */
+    int64_t stage;
+    struct oc_ledger *ledger;
+};
 
 /* What the probe's numbers are compared with: the model at the probe's own shape.
  */
@@ -48,6 +69,7 @@ struct oc_app {
 
     struct oc_undo undo;
     struct oc_case first;     /* as it was opened */
+    struct oc_case answered;  /* what `answer` is of: the last case that resolved */
     struct oc_answer *answer; /* of the last case that resolved */
     struct oc_answer *spare;  /* the next one is computed here, so that a failure leaves the last one standing */
     struct oc_reason reason;
@@ -55,7 +77,9 @@ struct oc_app {
     struct oc_error error;
 
     struct oc_answer *base; /* frozen to compare with */
+    struct oc_case base_case;
     bool has_base;
+    struct oc_kept_ledger *kept; /* [0] of the answer, [1] of the base */
 
     struct oc_probe_shape shape;
     uint64_t probe_bytes; /* how large the host probe may be */
@@ -65,12 +89,15 @@ struct oc_app {
     bool probe_now;  /* p was pressed */
 
     struct oc_panel panel;
-    bool panel_shown; /* where only one of panel and view fits */
-    int view;         /* index in oc_views */
+    bool in_panel; /* the panel has the keys though the view has keys of its own; where only one fits, it is shown */
+    int view;      /* index in oc_views */
+    void *view_states[OC_VIEWS_MAX]; /* what each view remembers: its cursor, its order */
+    int64_t stage;                   /* of the pipeline, that views look at; -1 = the worst */
     enum oc_mode mode;
     struct oc_prompt prompt;
-    int scroll;        /* of the open overlay */
-    char message[400]; /* on the status row */
+    const struct oc_question *question; /* what the prompt is for */
+    int scroll;                         /* of the open overlay */
+    char message[400];                  /* on the status row */
     bool message_bad;
     bool repaint, quit;
 };
@@ -97,6 +124,32 @@ void oc_app_live(struct oc_app *app, int64_t now);
 /* The current case, and the option that has the focus (OC_OPTIONS on a section's head). */
 const struct oc_case *oc_app_case(const struct oc_app *app);
 enum oc_option_id oc_app_option(const struct oc_app *app);
+
+/* The stage that views look at, of the answer: the chosen one, or the worst. */
+int64_t oc_app_stage(const struct oc_app *app);
+
+/* The ledger of one stage of app->answer or of app->base, made when it is asked for and kept until another is. NULL
+ * when it cannot be made. */
+const struct oc_ledger *oc_app_ledger(const struct oc_app *app, const struct oc_answer *answer, int64_t stage);
+
+/* Opens the prompt. */
+void oc_app_ask(struct oc_app *app, const struct oc_question *question, const char *text);
+
+/* A line for the status row. */
+void oc_app_say(struct oc_app *app, bool bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Makes a configuration the current one in one step of the history: every option that differs counts as changed by
+ * hand. `what` is said of it, with what it did to the peak. */
+void oc_app_take(struct oc_app *app, const struct oc_config *config, const char *what);
+
+/* Shows a view by its index in oc_views, and gives it the keys. */
+void oc_app_view(struct oc_app *app, int view);
+
+/* Whether keys go to the view before they go to the panel. */
+bool oc_app_in_view(const struct oc_app *app);
+
+/* Answers the current case again, after it was changed in place. */
+void oc_app_recompute(struct oc_app *app);
 
 /* The dry run of the plan on the screen, and the host run of its probe shape; NULL while they are unknown. */
 const struct oc_result *oc_app_simulated(const struct oc_app *app);

@@ -43,19 +43,47 @@ static void write_run(const struct oc_app *app, bool whole, char *text, size_t s
              whole && plan->c.gpu[0] ? "  " : "", whole ? plan->c.gpu : "");
 }
 
+/* The views' names with their numbers, the current one set apart; where there is no room, its name alone. */
+static int draw_names(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool brief)
+{
+    int x = rect.x;
+    for (int i = 0; i < oc_n_views; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "%d%s", i + 1, brief ? oc_views[i]->brief : oc_views[i]->title);
+        int start = x + (i && !brief ? 1 : 0);
+        x = start + oc_canvas_print(canvas, start, rect.y, rect.x + rect.w - start, OC_ROLE_HEADER, " %s ", name);
+        for (int at = start; i == app->view && at < x; at++)
+            oc_canvas_at(canvas, at, rect.y)->style.attr ^= OC_ATTR_REVERSE | OC_ATTR_BOLD;
+        if (brief) x--;
+    }
+    return x - rect.x + 1;
+}
+
+static int names_width(bool brief)
+{
+    int width = 1;
+    for (int i = 0; i < oc_n_views; i++)
+        width += brief ? 2 + oc_text_width(oc_views[i]->brief) : 3 + oc_text_width(oc_views[i]->title) + (i ? 1 : 0);
+    return width;
+}
+
 static void draw_header(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
 {
+    enum { FILE_LEAST = 12 }; /* columns of a file name that are worth having */
     char left[256], right[256];
-    int room = rect.w - 2, least = 22; /* columns of the left part that are worth having */
     oc_canvas_fill(canvas, rect, OC_ROLE_HEADER);
-    snprintf(left, sizeof left, "oomcast  %s  %s%s", oc_views[app->view]->title,
+    struct oc_rect names = {rect.x, rect.y, rect.w, 1};
+    bool brief = names_width(false) > rect.w * 2 / 5;
+    int used = names_width(brief) + FILE_LEAST <= rect.w ? draw_names(app, canvas, names, brief) : 0;
+    int x = rect.x + (used ? used : 1), room = rect.x + rect.w - 1 - x;
+    snprintf(left, sizeof left, "%s%s%s%s", used ? "" : oc_views[app->view]->title, used ? "" : "  ",
              app->input->n_files ? file_part(app->input->files[0]) : "no file", app->undo.at > 0 ? " *" : "");
+    int wanted = oc_text_width(left) < 22 ? oc_text_width(left) : 22;
     write_run(app, true, right, sizeof right);
-    if (oc_text_width(right) + 2 + least > room) write_run(app, false, right, sizeof right);
-    if (oc_text_width(right) + 2 + 7 > room) right[0] = '\0';
-    oc_canvas_right(canvas, rect.x + 1, rect.y, room, OC_ROLE_HEADER, right);
-    oc_canvas_text(canvas, rect.x + 1, rect.y, right[0] ? room - oc_text_width(right) - 2 : room, OC_ROLE_HEADER, left);
-    for (int i = 0; i < 7; i++) oc_canvas_at(canvas, rect.x + 1 + i, rect.y)->style.attr |= OC_ATTR_BOLD;
+    if (oc_text_width(right) + 2 + wanted > room) write_run(app, false, right, sizeof right);
+    if (oc_text_width(right) + 2 + FILE_LEAST > room) right[0] = '\0';
+    oc_canvas_right(canvas, x, rect.y, room, OC_ROLE_HEADER, right);
+    oc_canvas_text(canvas, x, rect.y, right[0] ? room - oc_text_width(right) - 2 : room, OC_ROLE_HEADER, left);
 }
 
 /* "from run.sh:41", "assumed: $MICRO_BATCH_SIZE is not set in run.sh", or "" */
@@ -87,6 +115,13 @@ static void draw_help(const struct oc_app *app, struct oc_canvas *canvas, struct
     enum oc_option_id id = oc_app_option(app);
     if (rect.h <= 0) return;
     struct oc_rect inner = {rect.x + 1, rect.y, rect.w - 2, rect.h};
+    const struct oc_view_ops *ops = oc_views[app->view];
+    if (oc_app_in_view(app) && ops->help && app->mode != OC_MODE_PROMPT) {
+        text[0] = '\0';
+        ops->help(app, app->view_states[app->view], text, sizeof text);
+        oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
+        return;
+    }
     if (id == OC_OPTIONS) {
         oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, "Enter or Space folds and unfolds this section");
         return;
@@ -127,7 +162,8 @@ static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, stru
     char probe[300];
     int room = rect.w - 2, used = 0;
     if (app->mode == OC_MODE_PROMPT) {
-        oc_prompt_draw(&app->prompt, canvas, rect.x + 1, rect.y, room, oc_option(oc_app_option(app))->key);
+        const char *label = app->question->label ? app->question->label : oc_option(oc_app_option(app))->key;
+        oc_prompt_draw(&app->prompt, canvas, rect.x + 1, rect.y, room, label);
         return;
     }
     char origin[300] = "";
@@ -144,19 +180,19 @@ static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, stru
 
 static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool tabs)
 {
-    struct oc_hint_item items[OC_REQUESTS];
+    struct oc_hint_item items[OC_HINTS_MAX];
     if (app->mode == OC_MODE_PROMPT) {
-        const char *text =
-            app->message[0] ? app->message : "Enter sets it, Esc leaves it; empty: it follows from the others";
+        const char *text = app->message[0] ? app->message : app->question->hint;
         oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, app->message[0] ? OC_ROLE_WARN : OC_ROLE_HINT, text);
         return;
     }
     int x = rect.x + 1;
-    if (tabs) { /* the way to the other half of the screen comes first */
+    if (tabs || oc_views[app->view]->request) { /* the way to the other half of the screen comes first */
         x += oc_canvas_text(canvas, x, rect.y, 3, OC_ROLE_HINT_KEY, "Tab") + 1;
-        x += oc_canvas_text(canvas, x, rect.y, 7, OC_ROLE_HINT, app->panel_shown ? "view" : "panel") + 2;
+        x += oc_canvas_text(canvas, x, rect.y, 7, OC_ROLE_HINT, app->in_panel ? "view" : "panel") + 2;
     }
-    int n = oc_hint_row(rect.x + rect.w - 1 - x, items);
+    const struct oc_view_key *keys = oc_app_in_view(app) ? oc_views[app->view]->keys : NULL;
+    int n = oc_hint_row(rect.x + rect.w - 1 - x, keys, items);
     for (int i = 0; i < n; i++) {
         x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT_KEY, items[i].keys) + 1;
         x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT, items[i].word) + 2;
@@ -177,11 +213,17 @@ static void draw_tiny(const struct oc_app *app, struct oc_canvas *canvas, struct
     oc_canvas_wrap(canvas, rect, 0, OC_ROLE_TEXT, text);
 }
 
+/* A value is typed beside the panel; other questions are about what is on the screen. */
+static bool asks_for_value(const struct oc_app *app)
+{
+    return app->mode == OC_MODE_PROMPT && !app->question->label;
+}
+
 void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
 {
     struct oc_layout layout;
     oc_canvas_clear(canvas);
-    oc_layout_make(canvas->width, canvas->height, app->panel_shown || app->mode == OC_MODE_PROMPT, &layout);
+    oc_layout_make(canvas->width, canvas->height, app->in_panel || asks_for_value(app), &layout);
     if (layout.kind == OC_LAYOUT_TINY) {
         draw_tiny(app, canvas, layout.view);
         return;
@@ -191,10 +233,11 @@ void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
         oc_overlay_draw(app, canvas, (struct oc_rect){0, 1, canvas->width, canvas->height - 1});
         return;
     }
-    struct oc_panel_view view = {oc_app_case(app), &app->first, &app->answer->plan, app->mode == OC_MODE_NORMAL};
+    struct oc_panel_view view = {oc_app_case(app), &app->first, &app->answer->plan,
+                                 app->mode == OC_MODE_NORMAL && !oc_app_in_view(app)};
     if (layout.panel.w > 0) oc_panel_draw(&app->panel, canvas, layout.panel, &view);
     oc_canvas_vline(canvas, layout.divider.x, layout.divider.y, layout.divider.h);
-    if (layout.view.w > 0) oc_views[app->view]->draw(app, canvas, layout.view);
+    if (layout.view.w > 0) oc_views[app->view]->draw(app, app->view_states[app->view], canvas, layout.view);
     if (layout.rule.h > 0) {
         oc_canvas_hline(canvas, layout.rule.x, layout.rule.y, layout.rule.w);
         if (layout.divider.h > 0)

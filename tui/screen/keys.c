@@ -71,33 +71,48 @@ const char *oc_request_keys(enum oc_request request, char *text, size_t size)
     return text;
 }
 
+/* Adds a hint, or only its key when the one before has the same word. */
+static int add_hint(struct oc_hint_item *items, int n, enum oc_request request, const char *word)
+{
+    char name[16];
+    oc_key_name(rows[request].keys[0], name);
+    if (n > 0 && strcmp(items[n - 1].word, word) == 0) {
+        size_t used = strlen(items[n - 1].keys);
+        snprintf(items[n - 1].keys + used, sizeof items[0].keys - used, "%s", name);
+        return n;
+    }
+    snprintf(items[n].keys, sizeof items[0].keys, "%s", name);
+    items[n].word = word;
+    return n + 1;
+}
+
+static bool is_listed(const struct oc_view_key *view, enum oc_request request)
+{
+    for (; view && view->request != OC_REQUESTS; view++)
+        if (view->request == request) return true;
+    return false;
+}
+
 /* The hints of rank `most` and below; returns their number and sets the columns they take. */
-static int hints_up_to(int most, struct oc_hint_item *items, int *columns)
+static int hints_up_to(int most, const struct oc_view_key *view, struct oc_hint_item *items, int *columns)
 {
     int n = 0;
-    for (int i = 0; i < OC_REQUESTS; i++) {
-        char name[16];
-        if (!rows[i].hint[0] || rows[i].rank > most) continue;
-        oc_key_name(rows[i].keys[0], name);
-        if (n > 0 && strcmp(items[n - 1].word, rows[i].hint) == 0) {
-            size_t used = strlen(items[n - 1].keys);
-            snprintf(items[n - 1].keys + used, sizeof items[0].keys - used, "%s", name);
-            continue;
-        }
-        snprintf(items[n].keys, sizeof items[0].keys, "%s", name);
-        items[n++].word = rows[i].hint;
-    }
+    for (const struct oc_view_key *key = view; key && key->request != OC_REQUESTS; key++)
+        if (key->word[0]) n = add_hint(items, n, key->request, key->word);
+    for (int i = 0; i < OC_REQUESTS; i++)
+        if (rows[i].hint[0] && rows[i].rank <= most && !is_listed(view, (enum oc_request)i))
+            n = add_hint(items, n, (enum oc_request)i, rows[i].hint);
     *columns = 0;
     for (int i = 0; i < n; i++) *columns += (i ? 2 : 0) + (int)strlen(items[i].keys) + 1 + (int)strlen(items[i].word);
     return n;
 }
 
-int oc_hint_row(int width, struct oc_hint_item items[OC_REQUESTS])
+int oc_hint_row(int width, const struct oc_view_key *view, struct oc_hint_item items[OC_HINTS_MAX])
 {
     int columns;
     for (int most = 9; most >= 0; most--) {
-        int n = hints_up_to(most, items, &columns);
+        int n = hints_up_to(most, view, items, &columns);
         if (columns <= width) return n;
     }
-    return 0;
+    return view ? oc_hint_row(width, NULL, items) : 0;
 }

@@ -63,7 +63,17 @@ struct oc_hint_item {
     const char *word;
 };
 
-/* Picks the hints that fit in `width` columns, two blanks between them; returns how many. */
-int oc_hint_row(int width, struct oc_hint_item items[OC_REQUESTS]);
+/* What a request means in a view: a row of the help overlay, and of the hint row when `word` is not "". Rows that
+ * follow each other with the same word share it. A list of them ends with a row of OC_REQUESTS. */
+struct oc_view_key {
+    enum oc_request request;
+    const char *word, *help;
+};
+
+enum { OC_HINTS_MAX = 2 * OC_REQUESTS };
+
+/* Picks the hints that fit in `width` columns, two blanks between them; returns how many. A view's own come first and
+ * stand for what their keys mean elsewhere; `view` is NULL where it has none. */
+int oc_hint_row(int width, const struct oc_view_key *view, struct oc_hint_item items[OC_HINTS_MAX]);
 
 #endif

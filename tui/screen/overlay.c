@@ -1,6 +1,9 @@
 #include "tui/screen/overlay.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "tui/views/views.h"
 
 /* A text that is longer than its rectangle: rows before `scroll` are skipped, rows beyond the end are only counted. */
 struct pager {
@@ -21,14 +24,28 @@ static void page_text(struct pager *pager, int indent, enum oc_role role, const 
     pager->row += rows;
 }
 
-static void page_keys(struct pager *pager, enum oc_request request)
+static void page_keys(struct pager *pager, enum oc_request request, const char *help)
 {
     char keys[64];
     int shown = pager->row - pager->scroll;
     oc_request_keys(request, keys, sizeof keys);
     if (shown >= 0 && shown < pager->rect.h)
         oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 12, OC_ROLE_HINT_KEY, keys);
-    page_text(pager, 14, OC_ROLE_TEXT, oc_request_row(request)->help);
+    page_text(pager, 14, OC_ROLE_TEXT, help);
+}
+
+/* What keys mean in views that have keys of their own. */
+static void page_views(struct pager *pager)
+{
+    for (int i = 0; i < oc_n_views; i++) {
+        if (!oc_views[i]->keys) continue;
+        page_text(pager, 0, OC_ROLE_TEXT, "");
+        char title[48];
+        snprintf(title, sizeof title, "In the view %d, %s", i + 1, oc_views[i]->title);
+        page_text(pager, 0, OC_ROLE_TITLE, title);
+        for (const struct oc_view_key *key = oc_views[i]->keys; key->request != OC_REQUESTS; key++)
+            page_keys(pager, key->request, key->help);
+    }
 }
 
 static void page_help(struct pager *pager, const struct oc_canvas *canvas)
@@ -41,8 +58,9 @@ static void page_help(struct pager *pager, const struct oc_canvas *canvas)
             page_text(pager, 0, OC_ROLE_TITLE, row->group);
             group = row->group;
         }
-        page_keys(pager, (enum oc_request)i);
+        page_keys(pager, (enum oc_request)i, row->help);
     }
+    page_views(pager);
     page_text(pager, 0, OC_ROLE_TEXT, "");
     page_text(pager, 0, OC_ROLE_TITLE, "Signs");
     page_text(pager, 1, OC_ROLE_TEXT,

@@ -135,8 +135,9 @@ static void draw_block(const struct oc_app *app, struct oc_canvas *canvas, struc
     }
 }
 
-static void draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+static void draw(const struct oc_app *app, void *state, struct oc_canvas *canvas, struct oc_rect rect)
 {
+    (void)state;
     static const int order[BLOCKS] = {BARS, PROBE, TABLE, VERDICT, MOMENTS, REASON};
     struct oc_block blocks[BLOCKS];
     int heights[BLOCKS], y = rect.y;
@@ -152,4 +153,4 @@ static void draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_r
     }
 }
 
-const struct oc_view_ops oc_view_fit = {"Fit", draw};
+const struct oc_view_ops oc_view_fit = {.title = "Fit", .brief = "Fit", .draw = draw};

@@ -1,19 +1,29 @@
 /* Views: what the large part of the screen can show. A view is one file with one const table; adding one is adding its
- * row to oc_views. A view is a pure function of the state: it draws in its rectangle and changes nothing. */
+ * row to oc_views. Drawing changes nothing but the view's own state, which it may bring back inside its limits.
+ *
+ * Keys: where a view has `request` and the panel was not chosen with Tab, requests go to it first; what it does not
+ * take means what it means everywhere. */
 #ifndef OOMCAST_VIEWS_H
 #define OOMCAST_VIEWS_H
 
 #include "tui/screen/app.h"
 
 struct oc_view_ops {
-    const char *title;
-    void (*draw)(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
+    const char *title, *brief; /* in the header; `brief` where room is short */
+    size_t state_size;         /* bytes of what it remembers, zeroed at the start; 0 = nothing */
+    void (*draw)(const struct oc_app *app, void *state, struct oc_canvas *canvas, struct oc_rect rect);
+    bool (*request)(struct oc_app *app, void *state, enum oc_request request); /* true: taken; NULL: it has no keys */
+    void (*help)(const struct oc_app *app, const void *state, char *text, size_t size); /* the help rows; NULL = none */
+    const struct oc_view_key *keys; /* ended by a row of OC_REQUESTS; NULL = none */
 };
 
 extern const struct oc_view_ops oc_view_fit;
 
-/* All views in the order of their numbers. */
+/* All views in the order of their numbers; at most OC_VIEWS_MAX. */
 extern const struct oc_view_ops *const oc_views[];
 extern const int oc_n_views;
+
+/* What a view remembers. */
+void *oc_view_state(const struct oc_app *app, const struct oc_view_ops *view);
 
 #endif
