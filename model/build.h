@@ -31,7 +31,7 @@ struct oc_param {
     bool tied_gradient;        /* its gradient is added to one that is there already: the embedding under a tied head */
 };
 
-enum { OC_MAX_PARAMS = 96 };
+enum { OC_MAX_PARAMS = 192 };
 
 struct oc_build {
     const struct oc_plan *plan;

@@ -125,9 +125,8 @@ bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
         oc_build_casts(&build);
         if (plan->has_shape) oc_build_activations(&build);
     }
-    if (ledger->n_entries == OC_MAX_ENTRIES)
-        return oc_fail(error, OC_E_LIMIT,
-                       "this configuration has more kinds of tensors than the %d that oomcast counts", OC_MAX_ENTRIES);
+    if (ledger->n_entries == OC_MAX_ENTRIES || build.n_params == OC_MAX_PARAMS)
+        return oc_fail(error, OC_E_LIMIT, "this configuration has more kinds of tensors than oomcast has room for");
     uint64_t sum = 0;
     for (int i = 0; i < ledger->n_entries; i++)
         sum = oc_add(sum, oc_mul(ledger->entries[i].bytes, ledger->entries[i].count));
