@@ -48,7 +48,7 @@ static bool casts_gradient(const struct oc_build *build, const struct oc_param *
     if (!plan->has_shape || param->cast != OC_CAST_KEPT) return false;
     if (param->adapter)
         return plan->c.precision_autocast != OC_NONE && plan->c.precision_autocast != plan->c.lora_dtype;
-    return plan->dt.compute != plan->dt.weights;
+    return oc_casts_weights(plan);
 }
 
 /* A gradient is kept from where backward makes it; later micro-batches make another one and add it. */
@@ -157,7 +157,7 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
         struct oc_entry entry = entry_of(rule, state, param);
         entry.dtype = (uint8_t)dtype_of_copy(build, state, param);
         if (param->quantized) {
-            oc_add_quantized(build, param, &entry);
+            oc_add_quantized(build, param, &entry, true);
             continue;
         }
         if (param->tied_gradient) embedding = param;

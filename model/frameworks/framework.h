@@ -51,7 +51,7 @@ struct oc_framework_rules {
     bool counts_activations; /* false: an accounting that leaves them out */
 };
 
-extern const struct oc_framework_rules oc_article_rules, oc_zero_paper_rules, oc_pytorch_rules, oc_deepspeed_rules,
+extern const struct oc_framework_rules oc_article_rules, oc_zero_paper_rules, oc_pytorch_rules, oc_fsdp1_rules, oc_deepspeed_rules,
     oc_megatron_rules;
 
 const struct oc_framework_rules *oc_framework(enum oc_framework framework);

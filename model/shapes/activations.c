@@ -11,7 +11,7 @@ static enum oc_dtype dtype_of(const struct oc_plan *plan, uint64_t facts, uint8_
     case OC_R_BOOL: return OC_BOOL;
     case OC_R_INT64: return OC_INT64;
     case OC_R_LOGPROB: return facts & OC_F_LOGITS32 ? OC_FP32 : plan->dt.compute;
-    case OC_R_ADAPTER: return (enum oc_dtype)plan->c.lora_dtype;
+    case OC_R_ADAPTER: return oc_adapter_dtype(plan);
     case OC_R_ADAPTER_COMPUTE:
         return (enum oc_dtype)(plan->c.precision_autocast != OC_NONE ? plan->c.precision_autocast : plan->c.lora_dtype);
     case OC_R_SOFTMAX: return plan->c.megatron_masked_softmax_fusion ? plan->dt.compute : OC_FP32;

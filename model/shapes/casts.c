@@ -38,7 +38,7 @@ static void add_cast(struct oc_build *build, const struct oc_param *param, bool 
 
 void oc_build_casts(struct oc_build *build)
 {
-    if (build->plan->dt.compute == build->plan->dt.weights) return;
+    if (!oc_casts_weights(build->plan)) return;
     bool output = false;
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];

@@ -24,7 +24,7 @@ static bool shifts_logits(const struct oc_plan *plan)
 uint64_t oc_hf_facts(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    const bool amp = plan->dt.compute != plan->dt.weights, half = plan->dt.compute != OC_FP32;
+    const bool amp = oc_casts_weights(plan), half = plan->dt.compute != OC_FP32;
     uint64_t facts = oc_lora_facts(plan);
     if (oc_fused_qkv(plan)) facts |= OC_F_FUSED_QKV;
     /* GPT-2 and BERT run an eager softmax in the type of the scores; Llama and its kin in fp32. */

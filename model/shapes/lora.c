@@ -55,8 +55,8 @@ static enum oc_dtype adapter_compute(const struct oc_plan *plan)
  * nor a cast in between. */
 static bool reads_plainly(const struct oc_plan *plan, int64_t targets, enum oc_dtype input)
 {
-    return (plan->c.lora_targets & targets) && plan->c.lora_dropout <= 0 &&
-           (enum oc_dtype)plan->c.lora_dtype == input && adapter_compute(plan) == input;
+    return (plan->c.lora_targets & targets) && plan->c.lora_dropout <= 0 && oc_adapter_dtype(plan) == input &&
+           adapter_compute(plan) == input;
 }
 
 uint64_t oc_lora_facts(const struct oc_plan *plan)
@@ -76,6 +76,22 @@ uint64_t oc_lora_facts(const struct oc_plan *plan)
     if (!reads_plainly(plan, OC_LORA_GATE | OC_LORA_UP, stream)) facts |= OC_F_FREE_UP;
     if (!reads_plainly(plan, OC_LORA_DOWN, compute)) facts |= OC_F_FREE_DOWN;
     return facts;
+}
+
+static bool is_fsdp(const struct oc_plan *plan)
+{
+    return plan->c.framework == OC_FW_FSDP1 || plan->c.framework == OC_FW_FSDP2;
+}
+
+enum oc_dtype oc_adapter_dtype(const struct oc_plan *plan)
+{
+    const bool gathered = is_fsdp(plan) && plan->c.precision_autocast != OC_NONE;
+    return (enum oc_dtype)(gathered ? plan->c.precision_autocast : plan->c.lora_dtype);
+}
+
+bool oc_casts_weights(const struct oc_plan *plan)
+{
+    return plan->dt.compute != plan->dt.weights && !is_fsdp(plan);
 }
 
 enum oc_dtype oc_param_dtype(const struct oc_plan *plan, const struct oc_param *param)
@@ -177,11 +193,12 @@ static void add_piece(struct oc_build *build, const struct oc_entry *entry, cons
 
 /* bitsandbytes functional.py:886-960: blocks of 64 weights share a scale; with double quantization 256 scales share
  * another one. */
-static void add_nf4(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool twice)
+static void add_nf4(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed,
+                    bool twice)
 {
     const uint64_t n = param->elements / param->matrices, blocks = (n + 63) / 64;
     const uint32_t m = param->matrices;
-    add_piece(build, entry, "4-bit weights", "nf4: two weights a byte", (n + 1) / 2, m, OC_INT8);
+    if (packed) add_piece(build, entry, "4-bit weights", "nf4: two weights a byte", (n + 1) / 2, m, OC_INT8);
     add_piece(build, entry, "code", "16 levels of nf4", 16, m, OC_FP32);
     if (!twice) {
         add_piece(build, entry, "scales", "one for 64 weights", blocks, m, OC_FP32);
@@ -194,24 +211,25 @@ static void add_nf4(struct oc_build *build, const struct oc_param *param, const 
 }
 
 /* AutoGPTQ: packed integers, zero points in the same width, fp16 scales by group, and the group of every input. */
-static void add_gptq(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, uint64_t bits)
+static void add_gptq(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed,
+                     uint64_t bits)
 {
     const uint64_t n = param->elements / param->matrices, in = param->columns ? param->columns : 1, out = n / in;
     const uint64_t group = (uint64_t)build->plan->c.lora_quant_group, groups = group ? (in + group - 1) / group : 1;
     const uint32_t m = param->matrices;
-    add_piece(build, entry, "packed weights", "GPTQ: 4 or 8 bits a weight", n * bits / 8, m, OC_INT8);
+    if (packed) add_piece(build, entry, "packed weights", "GPTQ: 4 or 8 bits a weight", n * bits / 8, m, OC_INT8);
     add_piece(build, entry, "zero points", "one for each group and output", groups * out * bits / 8, m, OC_INT8);
     add_piece(build, entry, "scales", "one for each group and output", groups * out, m, OC_FP16);
     add_piece(build, entry, "group of each input", "g_idx, int32", in * 4, m, OC_INT8);
 }
 
-void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry)
+void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed)
 {
     switch (build->plan->c.lora_base) {
-    case OC_BASE_NF4: add_nf4(build, param, entry, false); break;
-    case OC_BASE_NF4_DQ: add_nf4(build, param, entry, true); break;
-    case OC_BASE_INT4_GPTQ: add_gptq(build, param, entry, 4); break;
-    default: add_gptq(build, param, entry, 8); break;
+    case OC_BASE_NF4: add_nf4(build, param, entry, packed, false); break;
+    case OC_BASE_NF4_DQ: add_nf4(build, param, entry, packed, true); break;
+    case OC_BASE_INT4_GPTQ: add_gptq(build, param, entry, packed, 4); break;
+    default: add_gptq(build, param, entry, packed, 8); break;
     }
 }
 
@@ -257,7 +275,7 @@ static void backward_row(struct oc_build *build, const struct site *site, int ki
 static void add_site(struct oc_build *build, const struct site *site, int kind, uint32_t layers)
 {
     const struct oc_plan *plan = build->plan;
-    const enum oc_dtype own = (enum oc_dtype)plan->c.lora_dtype, product = adapter_compute(plan);
+    const enum oc_dtype own = oc_adapter_dtype(plan), product = adapter_compute(plan);
     const enum oc_dtype input = site->role == OC_R_STREAM ? plan->dt.residual : plan->dt.compute;
     const bool drops = plan->c.lora_dropout > 0, casts = product != own;
     if (own != input)

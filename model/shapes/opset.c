@@ -32,7 +32,7 @@ bool oc_fused_qkv(const struct oc_plan *plan)
 uint64_t oc_facts(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    const bool half = plan->dt.compute != OC_FP32, amp = plan->dt.compute != plan->dt.weights;
+    const bool half = plan->dt.compute != OC_FP32, amp = oc_casts_weights(plan);
     const struct {
         bool holds;
         uint64_t fact;

@@ -173,8 +173,14 @@ void oc_build_lora_head(struct oc_build *build);
 /* The type of a parameter itself: an adapter's, a frozen base's or a trained weight's. */
 enum oc_dtype oc_param_dtype(const struct oc_plan *plan, const struct oc_param *param);
 
-/* The tensors of a quantized matrix instead of the one of `entry`. */
-void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry);
+/* The type in which forward meets an adapter: its own, or FSDP's type of gathered parameters. */
+enum oc_dtype oc_adapter_dtype(const struct oc_plan *plan);
+
+/* Whether autocast casts weights: under FSDP they are gathered in the type of the products already. */
+bool oc_casts_weights(const struct oc_plan *plan);
+
+/* The tensors of a quantized matrix instead of the one of `entry`: scales, and the packed weights when `packed`. */
+void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed);
 
 /* Kinds of layers, as bits: recomputed as a whole, and with experts. */
 enum { OC_KIND_KEPT = 0, OC_KIND_CHECKPOINTED = 1, OC_KIND_MOE = 2 };
