@@ -88,5 +88,6 @@ bool print_contract(const struct score *score)
     if (pairs.total)
         printf("%-6s pairs in the right order       %d of %d (97 %%)\n", kept ? "ok" : "SHORT", pairs.right,
                pairs.total);
+    puts(all && kept ? "all rows met" : "some rows fall short");
     return all && kept;
 }

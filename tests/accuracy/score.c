@@ -163,9 +163,10 @@ struct spread score_spread(const struct row *const *rows, int n)
         sizes[i] = magnitude(rows[i]->error);
         s.failed += !rows[i]->answered;
         if (rows[i]->answered) sum += rows[i]->error;
-        for (int b = 0; b < 4; b++) s.within[b] += (sizes[i] <= bounds[b]) / (double)n;
+        for (int b = 0; b < 4; b++) s.within[b] += sizes[i] <= bounds[b];
     }
     qsort(sizes, (size_t)n, sizeof *sizes, by_size);
+    for (int b = 0; b < 4; b++) s.within[b] /= n;
     s.bias = n > s.failed ? sum / (n - s.failed) : 0;
     s.median = n % 2 ? sizes[n / 2] : (sizes[n / 2 - 1] + sizes[n / 2]) / 2;
     const int at = (int)(0.9 * n);
