@@ -115,10 +115,10 @@ static void add_measured(struct reader *r, char *rest)
     if (!run->rank) r->bad = "measured: no rank";
 }
 
-/* Facts that no program reads: who says so, and what is open. */
+/* Facts that no program reads: how sure the source is, and what it left open. */
 static bool is_remark(const char *name)
 {
-    return !strcmp(name, "confidence") || !strcmp(name, "assumed") || !strcmp(name, "doubt");
+    return !strcmp(name, "confidence") || !strcmp(name, "assumed");
 }
 
 static void add_line(struct reader *r, char *line)
@@ -132,9 +132,9 @@ static void add_line(struct reader *r, char *line)
     const struct {
         const char *name;
         const char **field;
-    } fields[] = {{"source", &r->block->source}, {"tier", &r->block->tier}, {"pair", &r->block->pair},
-                  {"world", &r->block->world},   {"env", &r->block->env},   {"launch", &r->block->launch},
-                  {"flags", &r->block->flags}};
+    } fields[] = {{"source", &r->block->source}, {"tier", &r->block->tier},   {"pair", &r->block->pair},
+                  {"doubt", &r->block->doubt},   {"world", &r->block->world}, {"env", &r->block->env},
+                  {"launch", &r->block->launch}, {"flags", &r->block->flags}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (!strcmp(name, fields[i].name)) {
             *fields[i].field = rest;

@@ -25,6 +25,7 @@ struct corpus_case {
     const char *pair;            /* group within which the order of cases counts, or NULL */
     const char *sets[MOST_SETS]; /* KEY=VALUE, in order */
     int n_sets;
+    const char *doubt;        /* what an independent look at the source left open, or NULL */
     const char *world;        /* ranks that the script starts on, or NULL */
     const char *env, *launch; /* of the launch script, or NULL when the case has none */
     const char *flags;

@@ -47,8 +47,15 @@ static void print_sources(const struct score *score)
 
 /* ---- what is known of single cases ---- */
 
-/* Prints the sentence of the first line of `notes` whose pattern matches the case. */
-static void print_note(const char *notes, const char *id)
+/* Prints words with single spaces, whatever stands between them. */
+static void print_words(const char *text)
+{
+    for (const char *at = text; *at && *at != '\n'; at++)
+        if (*at != ' ' || at[1] != ' ') putchar(*at == '|' ? '/' : *at);
+}
+
+/* Prints the sentence of the first line of `notes` whose pattern matches the case, else what the corpus doubts. */
+static void print_known(const char *notes, const struct corpus_case *c)
 {
     FILE *file = fopen(notes, "r");
     char line[1024];
@@ -57,12 +64,15 @@ static void print_note(const char *notes, const char *id)
         char *sentence = strstr(line, ": ");
         if (*line == '#' || !sentence) continue;
         *sentence = 0;
-        if (fnmatch(line, id, 0)) continue;
+        if (fnmatch(line, c->id, 0)) continue;
         found = true;
-        sentence[2 + strcspn(sentence + 2, "\n")] = 0;
-        fputs(sentence + 2, stdout);
+        print_words(sentence + 2);
     }
     if (file) fclose(file);
+    if (!found && c->doubt) {
+        fputs("The corpus doubts it: ", stdout);
+        print_words(c->doubt);
+    }
 }
 
 static bool is_shown(const struct row *const *shown, int n, const struct row *row)
@@ -88,7 +98,7 @@ static void print_worst(const struct score *score, const char *tier, const char 
         printf("| %+.1f %% | %s | %.3f | %.3f | %s%s%s | ", 100 * row->error, quantity_key(row->quantity),
                (double)row->predicted / GIB, (double)row->measured / GIB, row->c->id, row->run->gpu ? ", " : "",
                row->run->gpu ? row->run->gpu : "");
-        print_note(notes, row->c->id);
+        print_known(notes, row->c);
         puts(" |");
     }
     free(rows);
