@@ -44,7 +44,7 @@ static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t in
     const int64_t layers = oc_plan_layers(plan, stage, index) + (chunk->head ? plan->c.model_mtp_layers : 0);
     chunk->first_layer = before;
     const int64_t experts = moe_layers(plan, chunk->first_layer, layers);
-    const bool full = plan->c.recompute == OC_RECOMPUTE_FULL, block = plan->c.recompute_method == OC_METHOD_BLOCK;
+    const bool full = plan->c.recompute == OC_RECOMPUTE_FULL || oc_keeps_listed_ops(plan), block = plan->c.recompute_method == OC_METHOD_BLOCK;
     int64_t checkpointed = !full ? 0 : block && plan->c.recompute_layers < layers ? plan->c.recompute_layers : layers;
     /* Dense layers come first where both exist. */
     const int64_t counts[2] = {layers - experts, experts};

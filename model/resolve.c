@@ -147,7 +147,9 @@ static bool derive_ranks(struct oc_plan *plan, struct oc_warnings *warnings, str
     if (!oc_given(c, OC_OPT_parallel_world)) c->parallel_world = model_ranks;
     if (!oc_check_ranks(c, model_ranks, error)) return false;
     plan->dp = c->parallel_world / model_ranks;
-    const int64_t group = c->framework == OC_FW_MEGATRON ? plan->dp * c->parallel_cp : plan->dp;
+    /* Megatron's distributed optimizer and torchtitan's FSDP2 share over context-parallel ranks, too. */
+    const bool over_cp = c->framework == OC_FW_MEGATRON || c->framework == OC_FW_FSDP2;
+    const int64_t group = over_cp ? plan->dp * c->parallel_cp : plan->dp;
     plan->shard = plan->expert_shard = c->parallel_zero ? group : 1;
     if (c->model_experts && c->parallel_zero)
         plan->expert_shard = c->parallel_world / (c->parallel_etp * c->parallel_ep * c->parallel_pp);

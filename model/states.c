@@ -145,7 +145,9 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
 {
     /* What is born at one tick of a slot is one tensor there, even when a single rank holds all of it. */
     const bool in_slot = state->timing == OC_BY_TICKS && state->birth.part != OC_PART_NONE;
-    if (state->sharded && (build->plan->shard > 1 || build->plan->expert_shard > 1 || in_slot)) {
+    const struct oc_framework_rules *framework = oc_framework((enum oc_framework)build->plan->c.framework);
+    const bool apart = state->sharded && framework->share;
+    if (state->sharded && !apart && (build->plan->shard > 1 || build->plan->expert_shard > 1 || in_slot)) {
         add_share(build, rule, state, false);
         add_share(build, rule, state, true);
         return;
@@ -154,10 +156,12 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
         if (param->frozen && state->class != OC_WEIGHTS) continue;
-        struct oc_entry entry = entry_of(rule, state, param);
+        struct oc_param own = *param;
+        if (apart) own.elements = framework->share(build, param);
+        struct oc_entry entry = entry_of(rule, state, &own);
         entry.dtype = (uint8_t)dtype_of_copy(build, state, param);
         if (param->quantized) {
-            oc_add_quantized(build, param, &entry, true);
+            oc_add_quantized(build, &own, &entry, true);
             continue;
         }
         if (param->tied_gradient) embedding = param;

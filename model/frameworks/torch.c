@@ -1,6 +1,7 @@
 #include "model/frameworks/torch.h"
 
 #include "model/frameworks/optimizers.h"
+#include "model/shapes/opset.h"
 
 /* GPT-2, GPTBigCode and BERT (learned positions) and BLOOM (alibi) leave their logits in 16 bits; Llama, Mistral and
  * their kin cast them to fp32. Source: transformers modeling_*.py before loss_utils.py took the cast over for all. */
@@ -12,9 +13,9 @@ static bool casts_logits(const struct oc_config *c)
 void oc_torch_defaults(struct oc_config *c)
 {
     oc_default(c, OC_OPT_kernels_transformer, OC_OPSET_HF);
-    oc_default(c, OC_OPT_kernels_logits_fp32, casts_logits(c));
+    if (c->kernels_transformer == OC_OPSET_HF) oc_default(c, OC_OPT_kernels_logits_fp32, casts_logits(c));
     oc_default(c, OC_OPT_model_vocab_multiple, 1);
-    if (c->kernels_transformer != OC_OPSET_HF) oc_default(c, OC_OPT_kernels_norm, OC_NORMK_FUSED);
+    oc_kin_defaults(c);
 }
 
 static bool only_data_parallel(const struct oc_config *c, bool shards, struct oc_error *error)

@@ -14,7 +14,10 @@ static enum oc_dtype dtype_of(const struct oc_plan *plan, uint64_t facts, uint8_
     case OC_R_ADAPTER: return oc_adapter_dtype(plan);
     case OC_R_ADAPTER_COMPUTE:
         return (enum oc_dtype)(plan->c.precision_autocast != OC_NONE ? plan->c.precision_autocast : plan->c.lora_dtype);
-    case OC_R_SOFTMAX: return plan->c.megatron_masked_softmax_fusion ? plan->dt.compute : OC_FP32;
+    case OC_R_NORMALIZED: return plan->c.kernels_transformer == OC_OPSET_LITGPT ? OC_FP32 : plan->dt.residual;
+    case OC_R_SOFTMAX: return facts & OC_F_SOFTMAX32 ? OC_FP32 : plan->dt.compute;
+    case OC_R_ROUTER:
+        return (enum oc_dtype)(plan->c.megatron_router_dtype != OC_NONE ? plan->c.megatron_router_dtype : plan->dt.compute);
     default: return OC_FP32;
     }
 }
@@ -42,7 +45,8 @@ static bool is_kept(const struct oc_tensor *row, uint64_t facts)
 static void add_checkpointed(struct oc_build *build, const struct oc_tensor *row, struct oc_entry entry, bool kept)
 {
     const struct oc_tick birth = row->birth;
-    if (row->mode == OC_ONLY_FORWARD) {
+    const bool listed = row->listed && kept && oc_keeps_listed_ops(build->plan);
+    if (row->mode == OC_ONLY_FORWARD || listed) {
         oc_build_add(build, &entry);
         return;
     }

@@ -2,8 +2,14 @@
 
 const struct oc_opset_rules *oc_opset(enum oc_opset opset)
 {
+    switch (opset) {
+    case OC_OPSET_TORCHTITAN: return &oc_torchtitan_rules;
+    case OC_OPSET_TORCHTUNE: return &oc_torchtune_rules;
+    case OC_OPSET_LITGPT: return &oc_litgpt_rules;
+    case OC_OPSET_HF: return &oc_hf_rules;
     /* Megatron's local modules differ from TransformerEngine's in kernels and workspaces, not in what they keep. */
-    return opset == OC_OPSET_TE || opset == OC_OPSET_LOCAL ? &oc_te_rules : &oc_hf_rules;
+    default: return &oc_te_rules;
+    }
 }
 
 /* TransformerEngine takes FlashAttention before Hopper and cuDNN's fused attention from there on. FlashAttention works
@@ -29,6 +35,20 @@ bool oc_fused_qkv(const struct oc_plan *plan)
     return c->model_kind == OC_KIND_DECODER && (gpt2 || c->model_positions == OC_POS_ALIBI);
 }
 
+/* torchtitan, torchtune and litgpt write grouped keys and values out before scaled_dot_product_attention. Source:
+ * torchtitan models/llama/model.py repeat_kv; torchtune modules/attention.py; litgpt model.py CausalSelfAttention. */
+static bool repeats_kv(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    const bool kin = c->kernels_transformer >= OC_OPSET_TORCHTITAN && c->kernels_transformer <= OC_OPSET_LITGPT;
+    return kin && c->model_kv_heads < c->model_heads && c->kernels_attention == OC_ATTN_FLASH;
+}
+
+bool oc_keeps_listed_ops(const struct oc_plan *plan)
+{
+    return plan->c.recompute == OC_RECOMPUTE_SELECTIVE && (plan->c.recompute_modules & OC_MODULE_TORCHTITAN_OP);
+}
+
 uint64_t oc_facts(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
@@ -43,6 +63,7 @@ uint64_t oc_facts(const struct oc_plan *plan)
         {c->kernels_attention == OC_ATTN_EAGER, OC_F_EAGER},
         {c->kernels_attention == OC_ATTN_UNFUSED, OC_F_UNFUSED},
         {c->kernels_attention == OC_ATTN_FLASH, OC_F_FLASH},
+        {half && !c->megatron_masked_softmax_fusion && c->megatron_softmax_in_fp32, OC_F_SOFTMAX32},
         {c->model_kv_heads < c->model_heads, OC_F_GQA},
         {c->batch_micro == 1, OC_F_BATCH1},
         {c->model_attention_dropout > 0, OC_F_ATTN_DROP},
@@ -66,21 +87,19 @@ uint64_t oc_facts(const struct oc_plan *plan)
         {c->model_kv_lora_rank > 0, OC_F_MLA},
         {c->model_q_lora_rank > 0, OC_F_Q_LORA},
         {c->model_shared_expert_ffn > 0, OC_F_SHARED},
-        {c->parallel_cp > 1, OC_F_CP},
         {c->parallel_cp > 1 && c->parallel_cp_comm == OC_CP_A2A, OC_F_CP_A2A},
         {c->precision == OC_PREC_FP8, OC_F_FP8},
         {c->moe_dispatcher == OC_DISPATCH_ALLGATHER, OC_F_ALLGATHER},
-        {c->model_capacity_factor > 0, OC_F_CAPACITY},
         {c->lora_rank > 0, OC_F_LORA},
         {c->lora_rank > 0 && c->lora_dropout > 0, OC_F_LORA_DROP},
-        {c->lora_rank > 0 && c->lora_base >= OC_BASE_NF4, OC_F_QUANT},
-        {c->lora_rank > 0 && !c->lora_train_embeddings, OC_F_EMB_FROZEN},
         {c->model_parallel_residual != 0, OC_F_PARALLEL},
         {c->kernels_loss == OC_LOSS_FUSED_LINEAR, OC_F_LINEAR_LOSS},
         {c->kernels_loss == OC_LOSS_CHUNKED, OC_F_CHUNKED_LOSS},
         {c->model_head == OC_HEAD_NONE, OC_F_NO_HEAD},
         {c->model_head == OC_HEAD_CLASSIFICATION, OC_F_CLASSIFY},
         {c->kernels_compile != 0, OC_F_COMPILED},
+        {repeats_kv(plan), OC_F_REPEAT_KV},
+        {oc_keeps_listed_ops(plan), OC_F_PER_OP},
         {flash_keeps_output_twice(plan), OC_F_FA_TWICE},
         {c->model_experts > 0 && !plan->gated, OC_F_PROBS_ACT},
     };

@@ -39,15 +39,12 @@
 #define OC_F_MLA          (UINT64_C(1) << 28) /* multi-head latent attention */
 #define OC_F_Q_LORA       (UINT64_C(1) << 29) /* latent queries */
 #define OC_F_SHARED       (UINT64_C(1) << 30) /* shared experts beside the routed ones */
-#define OC_F_CP           (UINT64_C(1) << 31) /* the sequence is split over context-parallel ranks */
 #define OC_F_CP_A2A       (UINT64_C(1) << 32) /* ... which exchange heads for sequence */
 #define OC_F_FP8          (UINT64_C(1) << 33) /* linear layers compute in fp8 */
 #define OC_F_ALLGATHER    (UINT64_C(1) << 34) /* tokens reach experts by all-gather */
-#define OC_F_CAPACITY     (UINT64_C(1) << 35) /* experts take a fixed number of tokens */
 #define OC_F_LORA         (UINT64_C(1) << 36) /* low-rank adapters over frozen weights */
 #define OC_F_LORA_DROP    (UINT64_C(1) << 37) /* ... with dropout on their input */
-#define OC_F_QUANT        (UINT64_C(1) << 38) /* the frozen weights are quantized */
-#define OC_F_EMB_FROZEN   (UINT64_C(1) << 39) /* the embedding is frozen: the first layer needs no input gradient */
+#define OC_F_SOFTMAX32    (UINT64_C(1) << 39) /* an unfused softmax in fp32 */
 #define OC_F_SOFTMAX_HALF (UINT64_C(1) << 40) /* eager softmax runs in the compute type */
 #define OC_F_FUSED_QKV    (UINT64_C(1) << 41) /* one matrix for q, k and v */
 #define OC_F_PARALLEL     (UINT64_C(1) << 42) /* attention and MLP read the same norm */
@@ -59,6 +56,8 @@
 #define OC_F_FA_TWICE     (UINT64_C(1) << 48) /* FlashAttention keeps its output beside a contiguous copy of it */
 #define OC_F_PROBS_ACT    (UINT64_C(1) << 49) /* experts scale their activations by the router's probabilities, unfused \
                                                */
+#define OC_F_REPEAT_KV    (UINT64_C(1) << 50) /* grouped keys and values are written out for flash attention */
+#define OC_F_PER_OP       (UINT64_C(1) << 51) /* torchtitan's selective recompute: a list of ops whose results are kept */
 #define OC_F_FINAL_NORM   (UINT64_C(1) << 52) /* a norm before the output layer */
 #define OC_F_ENCODER      (UINT64_C(1) << 53) /* every token sees every other: no causal mask */
 /* Frozen weights: what is kept only for the gradient of a weight is not kept. See model/shapes/lora.c. */
@@ -82,10 +81,12 @@ enum oc_role {
     OC_R_FP32,
     OC_R_BOOL,
     OC_R_INT64,
+    OC_R_NORMALIZED, /* what an eager RMSNorm keeps to scale: the stream's type, fp32 in litgpt */
     OC_R_LOGPROB, /* fp32, or the compute type when the logits are not upcast */
     OC_R_ADAPTER, /* plan->c.lora_dtype */
     OC_R_ADAPTER_COMPUTE, /* what an adapter's products run in: the autocast type, else its own */
-    OC_R_SOFTMAX  /* what an unfused softmax keeps: the compute type, fp32 when it is not fused with the mask */
+    OC_R_SOFTMAX, /* what an unfused softmax keeps: the compute type, or fp32 */
+    OC_R_ROUTER   /* the type of the router's logits */
 };
 
 /* In which of a checkpointed layer's forwards a row exists. */
@@ -101,6 +102,7 @@ struct oc_tensor {
     uint8_t mode;           /* enum oc_mode */
     uint8_t module;         /* enum oc_recompute_module whose selective recompute drops it after forward; 0 = none */
     bool buffer;            /* class B instead of A */
+    bool listed;            /* torchtitan's per-op list keeps it: the recomputation does not make it again */
     uint64_t need, without; /* facts that must all, and must none, hold for the row to exist */
     struct oc_tick birth;
     struct oc_tick death; /* when nothing keeps it for backward */
@@ -143,12 +145,19 @@ struct oc_opset_rules {
 };
 
 extern const struct oc_tensor oc_hf_layer[]; /* a layer of Hugging Face's models, for its kin to share */
-extern const struct oc_opset_rules oc_hf_rules, oc_te_rules;
+extern const struct oc_opset_rules oc_hf_rules, oc_te_rules, oc_torchtitan_rules, oc_torchtune_rules, oc_litgpt_rules;
 
 const struct oc_opset_rules *oc_opset(enum oc_opset opset);
 
 /* The facts of a plan, except OC_F_FULL, which depends on the kind of layer. */
 uint64_t oc_facts(const struct oc_plan *plan);
+
+/* Whether layers are recomputed except for the ops of torchtitan's list. */
+bool oc_keeps_listed_ops(const struct oc_plan *plan);
+
+/* Kernels of torchtitan, torchtune and litgpt that were not given (model/shapes/opset_kin.c). Nothing for other op sets.
+ */
+void oc_kin_defaults(struct oc_config *config);
 
 /* Adds a row to the ledger, where its facts hold: for `count` layers of a kind, or once. */
 void oc_add_tensor(struct oc_build *build, const struct oc_tensor *row, uint64_t facts, int kind, uint32_t count,

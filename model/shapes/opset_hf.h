@@ -31,6 +31,8 @@
 #define FUSEDQKV OC_F_FUSED_QKV
 #define DROP     OC_F_DROPOUT
 #define PARALLEL OC_F_PARALLEL
+#define REPEAT   OC_F_REPEAT_KV
+#define COMPILED OC_F_COMPILED
 
 #define END_EMBED OC_END_HERE
 #define END_LAYER 0
@@ -56,6 +58,23 @@
         }                                                                                                              \
     }
 #define KEPT(...) KEPT_UNLESS(0, __VA_ARGS__)
+/* One that torchtitan's per-op list keeps when the rest of the layer is recomputed. */
+#define LISTED(name_, need_, without_, role_, birth_, forgotten_, release_, why_, ...)                                 \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .listed = true,                       \
+        .birth = OC_FWD(LAYER, birth_), .death = OC_FWD(LAYER, forgotten_), .forgotten = forgotten_,                   \
+        .release = OC_BWD(LAYER, release_), .why = why_, .dims = {                                                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+/* A copy beside those of the recomputation, which begins with what the per-op list has kept. */
+#define FROM_LIST(name_, birth_, release_, why_, ...)                                                                  \
+    {                                                                                                                  \
+        .name = name_, .need = OC_F_PER_OP, .role = OC_R_COMPUTE, .mode = OC_ONLY_FORWARD,                             \
+        .birth = OC_FWD(LAYER, birth_), .release = OC_BWD(LAYER, release_), .why = why_, .dims = {                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 /* A temporary of backward. */
 #define BACK(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
     {                                                                                                                  \
@@ -78,7 +97,7 @@
              "fp32, until it is cast back", T, H),                                                                     \
         KEPT_UNLESS(OC_F_FREE_NORM, part, p ".normalized", (need_) | RMS, R16, FP32, b + 2, b + 5, g + 1, SCALING, T,  \
                     H),                                                                                                \
-        KEPT_UNLESS(OC_F_FREE_NORM, part, p ".normalized", (need_) | RMS | R16, 0, STREAM, b + 3, b + 5, g + 1,        \
+        KEPT_UNLESS(OC_F_FREE_NORM, part, p ".normalized", (need_) | RMS | R16, 0, NORMALIZED, b + 3, b + 5, g + 1,    \
                     SCALING, T, H),                                                                                    \
         KEPT(part, p ".mean", (need_) | OC_F_LAYERNORM, 0, FP32, b + 2, b + 3, g + 4, "one a row, fp32 on CUDA", T),   \
         KEPT(part, p ".rstd", need_, RMS, FP32, b + 2, b + 3, g + 4, "one a row, fp32 on CUDA", T),                    \

@@ -22,6 +22,7 @@
 #define HELD      OC_F_HELD
 #define HALFSOFT  OC_F_SOFTMAX_HALF
 #define ADROP     OC_F_ATTN_DROP
+#define PER_OP_WHY "torchtitan's list keeps every second matrix product"
 
 const struct oc_tensor oc_hf_layer[] = {
     /* ---- input and attention, forward ---- */
@@ -63,7 +64,8 @@ const struct oc_tensor oc_hf_layer[] = {
          "before heads are made contiguous", T, K),
     LOST(LAYER, "layers.attention.k", EAGER | GQA, ROPE, COMPUTE, 8, 22, 22, "before it is repeated", T, K),
     KEPT_UNLESS(FREE_QKV, LAYER, "layers.attention.v_input_cast", AMP, FUSEDQKV, COMPUTE, 9, 10, 33, CAST_WHY, T, H),
-    KEPT(LAYER, "layers.attention.v", FLASH, 0, COMPUTE, 9, 22, 21, "kept by attention", T, K),
+    KEPT(LAYER, "layers.attention.v", FLASH, REPEAT, COMPUTE, 9, 22, 21, "kept by attention", T, K),
+    LOST(LAYER, "layers.attention.v", FLASH | REPEAT, 0, COMPUTE, 9, 12, 12, "before it is repeated", T, K),
     KEPT(LAYER, "layers.attention.v", EAGER | BATCH1, GQA, COMPUTE, 9, 22, 21, "operand of the weighted sum", T, K),
     LOST(LAYER, "layers.attention.v", EAGER, GQA | BATCH1, COMPUTE, 9, 22, 22, "held until attention has returned", T,
          K),
@@ -77,7 +79,10 @@ const struct oc_tensor oc_hf_layer[] = {
     KEPT(LAYER, "layers.attention.q_rsqrt", QKNORM, 0, FP32, 9, 10, 32, "one a head and token", A),
     KEPT(LAYER, "layers.attention.k_rsqrt", QKNORM, 0, FP32, 9, 10, 32, "one a head and token", OC_D_KROWS),
     KEPT(LAYER, "layers.attention.q_rope", FLASH | ROPE, QKCAST, STREAM, 10, 22, 21, "kept by attention", T, Q),
-    KEPT(LAYER, "layers.attention.k_rope", FLASH | ROPE, QKCAST, STREAM, 10, 22, 21, "kept by attention", T, K),
+    KEPT(LAYER, "layers.attention.k_rope", FLASH | ROPE, QKCAST | REPEAT, STREAM, 10, 22, 21, "kept by attention", T,
+         K),
+    LOST(LAYER, "layers.attention.k_rope", FLASH | ROPE | REPEAT, QKCAST, STREAM, 10, 12, 12, "before it is repeated",
+         T, K),
     KEPT(LAYER, "layers.attention.q_rope", EAGER | ROPE | BATCH1, QKCAST, STREAM, 10, 22, 26, "operand of the scores",
          T, Q),
     LOST(LAYER, "layers.attention.q_rope", EAGER | ROPE, QKCAST | BATCH1, STREAM, 10, 22, 22,
@@ -94,11 +99,13 @@ const struct oc_tensor oc_hf_layer[] = {
     /* flash */
     KEPT(LAYER, "layers.attention.q_cast", FLASH | QKCAST, 0, COMPUTE, 11, 22, 21,
          "attention runs in the autocast type", T, Q),
-    KEPT(LAYER, "layers.attention.k_cast", FLASH | QKCAST, 0, COMPUTE, 11, 22, 21,
+    KEPT(LAYER, "layers.attention.k_cast", FLASH | QKCAST, REPEAT, COMPUTE, 11, 22, 21,
          "attention runs in the autocast type", T, K),
-    KEPT(LAYER, "layers.attention.output", FLASH, 0, COMPUTE, 11, 22, 21,
-         "kept once by attention and the projection after it", T, Q),
-    KEPT(LAYER, "layers.attention.logsumexp", FLASH, 0, FP32, 11, 22, 21, "one number a row instead of the scores", A),
+    KEPT(LAYER, "layers.attention.k_repeated", FLASH | REPEAT, 0, COMPUTE, 11, 22, 21, REPEAT_WHY, T, Q),
+    KEPT(LAYER, "layers.attention.v_repeated", FLASH | REPEAT, 0, COMPUTE, 11, 22, 21, REPEAT_WHY, T, Q),
+    LISTED("layers.attention.output", FLASH, 0, COMPUTE, 11, 22, 21,
+           "kept once by attention and the projection after it", T, Q),
+    LISTED("layers.attention.logsumexp", FLASH, 0, FP32, 11, 22, 21, "one number a row instead of the scores", A),
 
     /* eager */
     KEPT(LAYER, "layers.attention.k_repeated", EAGER | GQA, QKCAST, COMPUTE, 11, 20, 26, REPEAT_WHY, T, Q),
@@ -152,12 +159,16 @@ const struct oc_tensor oc_hf_layer[] = {
                 H),
     LOST(LAYER, "layers.norm2.output", NORM2 | AMP, 0, STREAM, 27, 33, 33, "held until the MLP has returned", T, H),
     KEPT_UNLESS(FREE_UP, LAYER, "layers.mlp.fc1_input_cast", AMP, 0, COMPUTE, 28, 29, 9, CAST_WHY, T, H),
-    KEPT(LAYER, "layers.mlp.fc1_output", 0, 0, COMPUTE, 28, 30, 8, "the activation function keeps its input", T, F),
-    KEPT(LAYER, "layers.mlp.activated", GATED, 0, COMPUTE, 29, 32, 4, "kept by the product of gate and up", T, F),
+    LISTED("layers.mlp.fc1_output", 0, 0, COMPUTE, 28, 30, 8, "the activation function keeps its input", T, F),
+    KEPT_UNLESS(COMPILED, LAYER, "layers.mlp.activated", GATED, 0, COMPUTE, 29, 32, 4,
+                "kept by the product of gate and up", T, F),
     KEPT_UNLESS(FREE_UP, LAYER, "layers.mlp.up_input_cast", GATED | AMP, 0, COMPUTE, 30, 31, 5, CAST_WHY, T, H),
     KEPT(LAYER, "layers.mlp.up_output", GATED, 0, COMPUTE, 30, 32, 4, "kept by the product of gate and up", T, F),
     KEPT_UNLESS(FREE_DOWN, LAYER, "layers.mlp.fc2_input", 0, 0, COMPUTE, 31, 33, 2, "kept by the last linear", T, F),
     LOST(LAYER, "layers.mlp.projected", 0, 0, COMPUTE, 32, 34, 34, "added to the residual", T, H),
+    FROM_LIST("layers.attention.q", 7, 31, PER_OP_WHY, T, Q),
+    FROM_LIST("layers.attention.v", 9, 31, PER_OP_WHY, T, K),
+    FROM_LIST("layers.mlp.projected", 32, 2, PER_OP_WHY, T, H),
     KEPT(LAYER, "layers.mlp.projected_mask", DROP, 0, BOOL, 32, 33, 1, MASK_WHY, T, H),
     LOST(LAYER, "layers.mlp.projected_dropped", DROP, 0, COMPUTE, 32, 34, 34, "after dropout", T, H),
     {.name = "layers.output",
@@ -206,6 +217,10 @@ const struct oc_tensor oc_hf_layer[] = {
     BACK(LAYER, "layers.attention.grad_k", FLASH | ROPE, QKCAST, COMPUTE, 20, 31, "before rope's backward", T, K),
     BACK(LAYER, "layers.attention.grad_k", FLASH | QKCAST, 0, COMPUTE, 20, 23, "before it is cast back", T, K),
     BACK(LAYER, "layers.attention.grad_k", FLASH, ROPE, COMPUTE, 20, 36, "gradient of the key projection", T, K),
+    BACK(LAYER, "layers.attention.grad_k_repeated", FLASH | REPEAT, 0, COMPUTE, 20, 22, "before groups are summed", T,
+         Q),
+    BACK(LAYER, "layers.attention.grad_v_repeated", FLASH | REPEAT, 0, COMPUTE, 20, 22, "before groups are summed", T,
+         Q),
     BACK(LAYER, "layers.attention.grad_v", FLASH, 0, COMPUTE, 20, 33, "gradient of the values", T, K),
     BACK(LAYER, "layers.attention.delta", FLASH, 0, FP32, 20, 21, "row sums of output times its gradient", A),
     BACK(LAYER, "layers.attention.grad_q_fp32", FLASH | QKCAST, 0, FP32, 21, 32, "cast back by autocast", T, Q),

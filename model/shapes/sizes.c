@@ -1,7 +1,7 @@
 #include "model/shapes/sizes.h"
 
 /* Mixture of experts. Copies are counted as they arrive on average, times the imbalance of the heaviest rank; a
- * capacity factor fixes them instead. */
+ * capacity factor bounds them, and padding fills them up to it. */
 static void fill_experts(const struct oc_plan *plan, uint64_t *d)
 {
     const struct oc_config *c = &plan->c;
@@ -15,7 +15,9 @@ static void fill_experts(const struct oc_plan *plan, uint64_t *d)
     d[OC_D_SFFN] = (uint64_t)(c->model_shared_expert_ffn / c->parallel_tp);
     d[OC_D_SFC1] = d[OC_D_SFFN] * gate;
     d[OC_D_COPIES] = oc_mul(d[OC_D_TOKENS_SP], (uint64_t)c->model_experts_per_token);
-    const double factor = c->model_capacity_factor > 0 ? c->model_capacity_factor : c->model_imbalance;
+    const bool capped = c->model_capacity_factor > 0,
+               full = capped && (c->megatron_capacity_padding || c->model_imbalance > c->model_capacity_factor);
+    const double factor = full ? c->model_capacity_factor : c->model_imbalance;
     const double routed = (double)d[OC_D_COPIES] * (double)etp * factor;
     d[OC_D_ROUTED] = routed < 1e18 ? (uint64_t)routed : UINT64_MAX;
 }
@@ -40,8 +42,11 @@ static void fill_latent(const struct oc_plan *plan, uint64_t *d)
 
 /* Liger's fused linear cross entropy takes next_power_of_2(T / ceil(V / h)) tokens at a time. Source: Liger-Kernel
  * ops/fused_linear_cross_entropy.py. */
-static uint64_t loss_rows(const uint64_t *d)
+static uint64_t loss_rows(const struct oc_plan *plan, const uint64_t *d)
 {
+    /* torchtune cuts the sequence in 8 (set_num_output_chunks), litgpt in pieces of 128 tokens. */
+    if (plan->c.kernels_transformer == OC_OPSET_TORCHTUNE) return (d[OC_D_TOKENS] + 7) / 8;
+    if (plan->c.kernels_transformer == OC_OPSET_LITGPT) return d[OC_D_TOKENS] < 128 ? d[OC_D_TOKENS] : 128;
     const uint64_t hidden = d[OC_D_HIDDEN] ? d[OC_D_HIDDEN] : 1, parts = (d[OC_D_VOCAB] + hidden - 1) / hidden;
     const uint64_t least = parts ? (d[OC_D_TOKENS] + parts - 1) / parts : d[OC_D_TOKENS];
     uint64_t rows = 1;
@@ -69,17 +74,17 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_FC1] = d[OC_D_FFN] * (plan->gated ? 2 : 1);
     d[OC_D_VOCAB] = (uint64_t)plan->vocab / tp;
     d[OC_D_POSITIONS] = (uint64_t)c->model_max_positions;
-    d[OC_D_ROWS] = oc_mul(oc_mul(batch, heads), local);
-    d[OC_D_KROWS] = oc_mul(oc_mul(batch, (uint64_t)c->model_kv_heads / tp), local);
+    d[OC_D_ROWS] = oc_mul(d[OC_D_TOKENS], heads);
+    d[OC_D_KROWS] = oc_mul(d[OC_D_TOKENS], (uint64_t)c->model_kv_heads / tp);
     d[OC_D_SCORES] = oc_mul(d[OC_D_ROWS], seq);
-    d[OC_D_MASK] = oc_mul(oc_mul(batch, seq), seq);
+    d[OC_D_MASK] = c->megatron_dataloader_mask ? oc_mul(oc_mul(batch, seq), seq) : 0;
     const uint64_t mtp = (uint64_t)c->model_mtp_layers, h = d[OC_D_HIDDEN];
     d[OC_D_OUTPUTS] = 1 + mtp;
     d[OC_D_MTP_WIDTH] = 2 * h * mtp;
     d[OC_D_MTP_NORMS] = 3 * h * mtp;
     d[OC_D_MTP_MATRIX] = oc_mul(2 * h / tp, oc_mul(h, mtp));
     d[OC_D_MTP_VOCAB] = mtp && c->parallel_pp > 1 ? d[OC_D_VOCAB] : 0;
-    d[OC_D_LOSS_ROWS] = loss_rows(d);
+    d[OC_D_LOSS_ROWS] = loss_rows(plan, d);
     d[OC_D_LORA] = (uint64_t)c->lora_rank;
     d[OC_D_EMBEDDING] = (uint64_t)c->model_embedding_dim;
     d[OC_D_PROJECTION] = c->model_embedding_dim == c->model_hidden ? 0 : d[OC_D_EMBEDDING];
