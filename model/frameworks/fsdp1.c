@@ -99,7 +99,7 @@ static void join(const struct oc_build *build, struct unit *unit)
         if (param->frozen) continue;
         trains = true;
         trained = oc_add(trained, elements);
-        unit->kept = oc_param_dtype(plan, param);
+        if (is_split(plan)) unit->kept = oc_param_dtype(plan, param);
     }
     unit->trains = trains;
     unit->flat = n ? oc_flat_fsdp1(sizes, n, ranks, plan->dt.compute == OC_FP32 ? 4 : 2, true) : 0;
@@ -326,12 +326,11 @@ static void add_unit(struct oc_build *build, struct unit *unit)
 static void add_packed(struct oc_build *build, const struct unit *unit)
 {
     const uint64_t ranks = (uint64_t)build->plan->shard;
-    const uint64_t bits = build->plan->c.lora_base == OC_BASE_INT8_GPTQ ? 8 : 4;
     uint64_t bytes = 0;
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
         if (!param->quantized || param->kind != unit->kind) continue;
-        bytes = oc_add(bytes, oc_mul(param->elements, bits) / 8);
+        bytes = oc_add(bytes, oc_packed_bytes(build->plan, param));
         const struct oc_entry scales = {.name = param->name,
                                         .source = "bitsandbytes, AutoGPTQ",
                                         .count = param->count,

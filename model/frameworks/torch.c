@@ -78,6 +78,8 @@ void oc_torch_dtypes(struct oc_plan *plan)
     const enum oc_dtype autocast = oc_given(c, OC_OPT_precision_autocast) ? (enum oc_dtype)c->precision_autocast
                                                                           : oc_precision_autocast(c->precision);
     plan->c.precision_autocast = autocast;
+    /* Only PEFT keeps adapters in fp32 over 16-bit weights; elsewhere they have the type of the model. */
+    if (!oc_given(c, OC_OPT_lora_dtype) && c->kernels_transformer != OC_OPSET_HF) plan->c.lora_dtype = weights;
     plan->dt.weights = plan->dt.residual = plan->dt.grads = weights;
     plan->dt.compute = autocast != OC_NONE ? autocast : weights;
     plan->dt.master = oc_given(c, OC_OPT_precision_master) ? (enum oc_dtype)c->precision_master : OC_NONE;

@@ -46,7 +46,7 @@ void oc_build_casts(struct oc_build *build)
         output |= param->part == OC_PART_HEAD;
         add_cast(build, param, param->part == OC_PART_LAYER && (param->kind & OC_KIND_CHECKPOINTED));
     }
-    if (output) return;
+    if (output || build->plan->c.model_head != OC_HEAD_LM) return;
     /* A tied head casts the embedding's weight, which the look-up itself does not. */
     const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
     const struct oc_param tied = {.name = "head.output (tied)",

@@ -210,17 +210,39 @@ static void add_nf4(struct oc_build *build, const struct oc_param *param, const 
     add_piece(build, entry, "offset of scales", "their mean", 1, m, OC_FP32);
 }
 
+/* Weights of a GPTQ matrix that share one scale and zero point. */
+static uint64_t groups_of(const struct oc_plan *plan, const struct oc_param *param)
+{
+    const uint64_t in = param->columns ? param->columns : 1, group = (uint64_t)plan->c.lora_quant_group;
+    return group ? (in + group - 1) / group : 1;
+}
+
+static uint64_t outputs_of(const struct oc_param *param)
+{
+    return param->elements / param->matrices / (param->columns ? param->columns : 1);
+}
+
+uint64_t oc_packed_bytes(const struct oc_plan *plan, const struct oc_param *param)
+{
+    const uint64_t n = param->elements / param->matrices, m = param->matrices;
+    const uint64_t bits = plan->c.lora_base == OC_BASE_INT8_GPTQ ? 8 : 4;
+    if (plan->c.lora_base < OC_BASE_INT4_GPTQ) return oc_mul((n + 1) / 2, m);
+    return oc_mul(n * bits / 8 + groups_of(plan, param) * outputs_of(param) * bits / 8, m);
+}
+
 /* AutoGPTQ: packed integers, zero points in the same width, fp16 scales by group, and the group of every input. */
 static void add_gptq(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed,
                      uint64_t bits)
 {
-    const uint64_t n = param->elements / param->matrices, in = param->columns ? param->columns : 1, out = n / in;
-    const uint64_t group = (uint64_t)build->plan->c.lora_quant_group, groups = group ? (in + group - 1) / group : 1;
+    const uint64_t n = param->elements / param->matrices, out = outputs_of(param);
+    const uint64_t groups = groups_of(build->plan, param);
     const uint32_t m = param->matrices;
-    if (packed) add_piece(build, entry, "packed weights", "GPTQ: 4 or 8 bits a weight", n * bits / 8, m, OC_INT8);
-    add_piece(build, entry, "zero points", "one for each group and output", groups * out * bits / 8, m, OC_INT8);
+    if (packed) {
+        add_piece(build, entry, "packed weights", "GPTQ: 4 or 8 bits a weight", n * bits / 8, m, OC_INT8);
+        add_piece(build, entry, "zero points", "one for each group and output", groups * out * bits / 8, m, OC_INT8);
+    }
     add_piece(build, entry, "scales", "one for each group and output", groups * out, m, OC_FP16);
-    add_piece(build, entry, "group of each input", "g_idx, int32", in * 4, m, OC_INT8);
+    add_piece(build, entry, "group of each input", "g_idx, int32", param->columns * 4, m, OC_INT8);
 }
 
 void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed)

@@ -169,6 +169,9 @@ uint64_t oc_hf_facts(const struct oc_plan *plan);
 /* Whether q, k and v come from one matrix in this plan's model. */
 bool oc_fused_qkv(const struct oc_plan *plan);
 
+/* Bytes of what is packed in a quantized parameter: the weights, and GPTQ's zero points. */
+uint64_t oc_packed_bytes(const struct oc_plan *plan, const struct oc_param *param);
+
 /* Low-rank adapters over frozen weights (model/shapes/lora.c). What nothing that trains keeps, as facts. */
 uint64_t oc_lora_facts(const struct oc_plan *plan);
 
@@ -188,7 +191,7 @@ enum oc_dtype oc_adapter_dtype(const struct oc_plan *plan);
 /* Whether autocast casts weights: under FSDP they are gathered in the type of the products already. */
 bool oc_casts_weights(const struct oc_plan *plan);
 
-/* The tensors of a quantized matrix instead of the one of `entry`: scales, and the packed weights when `packed`. */
+/* The tensors of a quantized matrix instead of the one of `entry`: scales, and what is packed when `packed`. */
 void oc_add_quantized(struct oc_build *build, const struct oc_param *param, const struct oc_entry *entry, bool packed);
 
 /* Kinds of layers, as bits: recomputed as a whole, and with experts. */

@@ -36,6 +36,7 @@ enum {
     ROUTER_BIAS = 1 << 25,
     OUTPUT = 1 << 26, /* an output matrix of its own: untied, or tied over more than one stage */
     HEAD_BIAS = 1 << 27,
+    POOLER = 1 << 28, /* BERT's, under a classification head */
 };
 
 struct row {
@@ -114,6 +115,8 @@ static const struct row table[] = {
     {"head.norm.weight", OC_PART_HEAD, H, OC_D_ONE, FINAL_NORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"head.norm.bias", OC_PART_HEAD, H, OC_D_ONE, FINAL_NORM | LAYERNORM, OC_USE_FINAL_NORM, OC_CAST_NONE},
     {"head.projection", OC_PART_HEAD, OC_D_PROJECTION, H, 0, OC_USE_HEAD, OC_CAST_KEPT},
+    {"head.pooler", OC_PART_HEAD, H, H, POOLER, OC_USE_HEAD, OC_CAST_KEPT},
+    {"head.pooler.bias", OC_PART_HEAD, H, OC_D_ONE, POOLER, OC_USE_HEAD, OC_CAST_UNTIL_EXIT},
     {"head.output", OC_PART_HEAD, OC_D_VOCAB, OC_D_EMBEDDING, OUTPUT, OC_USE_HEAD, OC_CAST_KEPT},
     {"head.output.bias", OC_PART_HEAD, OC_D_VOCAB, OC_D_ONE, HEAD_BIAS, OC_USE_HEAD, OC_CAST_UNTIL_EXIT},
 };
@@ -131,11 +134,12 @@ static unsigned conditions(const struct oc_plan *plan, bool fused_mlp)
     if (c->model_norms_per_layer >= 2) have |= NORM2;
     if (c->model_norms_per_layer == 4) have |= NORM4;
     if (c->model_positions == OC_POS_LEARNED) have |= LEARNED;
-    if (c->model_embedding_norm) have |= EMBED_NORM;
-    if (!c->model_tied || c->parallel_pp > 1) have |= OUTPUT;
-    if (c->model_head_bias) have |= HEAD_BIAS;
+    if (c->model_embedding_norm || c->model_kind == OC_KIND_ENCODER) have |= EMBED_NORM;
+    if ((!c->model_tied || c->parallel_pp > 1) && c->model_head == OC_HEAD_LM) have |= OUTPUT;
+    if (c->model_head_bias && c->model_head == OC_HEAD_LM) have |= HEAD_BIAS;
+    if (c->model_kind == OC_KIND_ENCODER && c->model_head == OC_HEAD_CLASSIFICATION) have |= POOLER;
     if (c->model_linear_bias || c->model_mlp_bias) have |= MLP_BIAS;
-    if (c->model_final_norm) have |= FINAL_NORM;
+    if (c->model_final_norm && c->model_kind != OC_KIND_ENCODER) have |= FINAL_NORM;
     if (c->model_attention_sinks) have |= SINKS;
     if (c->model_router_bias) have |= ROUTER_BIAS;
     if (c->model_shared_expert_gate) have |= SHARED_GATE;
@@ -184,10 +188,11 @@ static void add_param(struct oc_build *build, const struct row *row, const struc
                           .backward = ops->use[row->use].backward,
                           .expert = row->use == OC_USE_EXPERT_UP || row->use == OC_USE_EXPERT_DOWN,
                           .cast = row->cast,
-                          .columns = dim[row->columns],
+                          .columns = row->use == OC_USE_EXPERT_DOWN ? dim[OC_D_XONE] : dim[row->columns],
                           .matrices = matrices_of(build->plan, row, ops),
                           .tied_gradient = row->use == OC_USE_EMBED && build->plan->c.model_tied &&
-                                           row->rows == OC_D_VOCAB && build->plan->c.parallel_pp == 1};
+                                           build->plan->c.model_head == OC_HEAD_LM && row->rows == OC_D_VOCAB &&
+                                           build->plan->c.parallel_pp == 1};
 }
 
 void oc_build_params(struct oc_build *build)
