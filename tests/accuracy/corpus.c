@@ -112,7 +112,7 @@ static void add_measured(struct reader *r, char *rest)
     }
     struct measurement *run = &r->block->runs[r->block->n_runs++];
     for (char *word; (word = next_word(&rest));) measured_word(r, run, word);
-    if (!run->rank) r->bad = "measured: no rank";
+    if (!run->rank && !r->bad) r->bad = "measured: no rank";
 }
 
 /* Facts that no program reads: how sure the source is, and what it left open. */
