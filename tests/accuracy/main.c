@@ -1,6 +1,6 @@
 /* How far the model is from memory measured in real training runs: tests/corpus, answered in this process.
  *
- *     oomcast_accuracy [--only SUBSTRING] [--worst N] [--rows] [--page] [--answered] [FOLDER]
+ *     oomcast_accuracy [--only SUBSTRING] [--worst N] [--rows] [--pairs] [--page] [--answered] [FOLDER]
  *
  * Exit status: 0 when every promise is kept (with --answered: when every case has an answer, however wrong), 1 when one
  * falls short, 2 on bad usage or a malformed corpus. */
@@ -12,7 +12,7 @@
 struct options {
     const char *only, *folder;
     int worst;
-    bool rows, page, answered;
+    bool rows, pairs, page, answered;
 };
 
 static bool read_options(int argc, char **argv, struct options *o)
@@ -24,6 +24,8 @@ static bool read_options(int argc, char **argv, struct options *o)
             o->worst = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--rows"))
             o->rows = true;
+        else if (!strcmp(argv[i], "--pairs"))
+            o->pairs = true;
         else if (!strcmp(argv[i], "--page"))
             o->page = true;
         else if (!strcmp(argv[i], "--answered"))
@@ -46,6 +48,7 @@ static bool print(const struct score *score, const struct options *o)
         return true;
     }
     if (o->rows) print_rows(score);
+    if (o->pairs) print_wrong_pairs(score);
     print_summary(score, o->worst);
     return print_contract(score);
 }
@@ -61,7 +64,8 @@ int main(int argc, char **argv)
 {
     struct options o = {.only = "", .folder = OOMCAST_SOURCE "/tests/corpus", .worst = 12};
     if (!read_options(argc, argv, &o)) {
-        fputs("usage: oomcast_accuracy [--only SUBSTRING] [--worst N] [--rows] [--page] [--answered] [FOLDER]\n",
+        fputs("usage: oomcast_accuracy [--only SUBSTRING] [--worst N] [--rows] [--pairs] [--page] [--answered] "
+              "[FOLDER]\n",
               stderr);
         return 2;
     }

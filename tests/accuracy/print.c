@@ -68,6 +68,18 @@ void print_rows(const struct score *score)
     }
 }
 
+void print_wrong_pairs(const struct score *score)
+{
+    for (int i = 0; i < score->n_rows; i++)
+        for (int j = i + 1; j < score->n_rows; j++) {
+            const struct row *a = &score->rows[i], *b = &score->rows[j];
+            if (!score_is_pair(a, b) || score_is_ordered(a, b)) continue;
+            printf("pair  %-14s measured %+6.1f%%, predicted %+6.1f%%  from %s to %s\n", quantity_short(a->quantity),
+                   percent((double)b->measured / (double)a->measured - 1),
+                   a->predicted ? percent((double)b->predicted / (double)a->predicted - 1) : 0, a->c->id, b->c->id);
+        }
+}
+
 bool print_contract(const struct score *score)
 {
     bool all = true;

@@ -14,6 +14,9 @@ void print_summary(const struct score *score, int worst);
 /* One line a row: id, GPU, quantity, measured, predicted, error. */
 void print_rows(const struct score *score);
 
+/* The pairs that came out in the wrong order, one line each. */
+void print_wrong_pairs(const struct score *score);
+
 /* Holds the score against the contract, one line a promise. Returns whether all are kept. */
 bool print_contract(const struct score *score);
 

@@ -211,11 +211,16 @@ int score_promise_of(const struct row *row)
     return has_adapters(row->c) ? P_TUNING : P_FULL;
 }
 
-static bool are_pair(const struct row *a, const struct row *b)
+bool score_is_pair(const struct row *a, const struct row *b)
 {
     if (!a->c->pair || !b->c->pair || strcmp(a->c->pair, b->c->pair) || a->quantity != b->quantity) return false;
     const double x = (double)a->measured, y = (double)b->measured;
     return magnitude(x - y) > 0.02 * (x > y ? x : y);
+}
+
+bool score_is_ordered(const struct row *a, const struct row *b)
+{
+    return a->measured > b->measured ? a->predicted > b->predicted : a->predicted < b->predicted;
 }
 
 struct pairs score_pairs(const struct score *score)
@@ -224,9 +229,9 @@ struct pairs score_pairs(const struct score *score)
     for (int i = 0; i < score->n_rows; i++)
         for (int j = i + 1; j < score->n_rows; j++) {
             const struct row *a = &score->rows[i], *b = &score->rows[j];
-            if (!are_pair(a, b)) continue;
+            if (!score_is_pair(a, b)) continue;
             pairs.total++;
-            pairs.right += a->measured > b->measured ? a->predicted > b->predicted : a->predicted < b->predicted;
+            pairs.right += score_is_ordered(a, b);
         }
     return pairs;
 }

@@ -54,6 +54,10 @@ struct pairs {
     int right, total;
 };
 struct pairs score_pairs(const struct score *score);
+
+/* Whether two rows are such a pair, and whether they came out in the order in which they were measured. */
+bool score_is_pair(const struct row *a, const struct row *b);
+bool score_is_ordered(const struct row *a, const struct row *b);
 #define PAIRS_PROMISED 0.97
 
 /* Rows that are shown together. */
