@@ -137,6 +137,7 @@ struct oc_option {
     size_t offset;     /* of the field in struct oc_config */
     const char *help;  /* one sentence */
     const char *flags; /* what launch scripts call it, separated by spaces: "--tensor-model-parallel-size" */
+    const char *also;  /* further names to find it by: keys of DeepSpeed and Hugging Face files */
     const struct oc_choice *choices; /* ENUM and SET: the names */
     int64_t def, min, max;           /* INT, BOOL, ENUM, SET. def of a derived INT is 0: "follows from other options" */
     double fdef, fmin, fmax;         /* FLOAT */
