@@ -42,6 +42,7 @@ struct oc_build {
     struct oc_param params[OC_MAX_PARAMS];
     int n_params;
     uint64_t total[2], padded[2]; /* [of routed experts]: elements on this rank, and with the padding of buffers */
+    uint64_t trained[2];          /* those that are not frozen */
     bool overflow; /* an entry did not fit or a size passed 2^62 */
 };
 

@@ -103,7 +103,10 @@ static void add_share(struct oc_build *build, const struct oc_state_rule *rule, 
                       bool expert)
 {
     const uint64_t shard = (uint64_t)(expert ? build->plan->expert_shard : build->plan->shard);
-    const uint64_t total = build->total[expert], padded = build->padded[expert];
+    /* What is frozen has weights and nothing else; the padding of what is left is too little to know. */
+    const bool whole = state->class == OC_WEIGHTS || build->trained[expert] == build->total[expert];
+    const uint64_t total = whole ? build->total[expert] : build->trained[expert],
+                   padded = whole ? build->padded[expert] : total;
     const struct oc_param all = {.name =
                                      expert ? "all experts, this rank's share" : "all parameters, this rank's share",
                                  .elements = total / shard,
@@ -186,6 +189,12 @@ static void fill_totals(struct oc_build *build, const struct oc_framework_rules 
     for (int expert = 0; expert < 2; expert++) {
         build->total[expert] = build->padded[expert] = oc_build_part(build, expert);
         if (framework->padded && build->total[expert]) build->padded[expert] = framework->padded(build, expert);
+        build->trained[expert] = 0;
+    }
+    for (int i = 0; i < build->n_params; i++) {
+        const struct oc_param *param = &build->params[i];
+        uint64_t *trained = &build->trained[param->expert];
+        if (!param->frozen) *trained = oc_add(*trained, oc_mul(param->elements, param->count));
     }
 }
 

@@ -249,6 +249,32 @@ static void more_ranks_never_hold_more_states(void **state)
     for_each(13, check_sharding);
 }
 
+/* Adapters are trained instead of the model, never beside it. FSDP1 alone cannot tell them apart: they lie in one flat
+ * parameter, whose gradient is whole. */
+static bool check_adapters(struct subject *s)
+{
+    const struct oc_config base = s->config;
+    const uint64_t all = states_of(s) - s->rank.moments[OC_STEADY][OC_M_AFTER_STEP].classes[OC_WEIGHTS];
+    if (base.lora_rank || base.framework < OC_FW_PYTORCH || base.framework == OC_FW_FSDP1 || base.model_experts)
+        return false;
+    help_put(&s->config, OC_OPT_lora_rank, 1);
+    help_put(&s->config, OC_OPT_lora_targets, OC_LORA_Q);
+    help_put(&s->config, OC_OPT_lora_dtype, s->plan.dt.weights);
+    const bool good = change(s, &other, OC_OPT_lora_base, OC_BASE_SAME);
+    s->config = base;
+    if (!good) return false;
+    const uint64_t few = states_of(&other) - other.rank.moments[OC_STEADY][OC_M_AFTER_STEP].classes[OC_WEIGHTS];
+    CHECK(s, few <= all, "states beside weights: %llu bytes for adapters, %llu for everything", (unsigned long long)few,
+          (unsigned long long)all);
+    return true;
+}
+
+static void adapters_take_less_than_the_model(void **state)
+{
+    (void)state;
+    for_each(19, check_adapters);
+}
+
 /* Whether an entry is kept for backward: born in the forward of a micro-batch, alive when its backward begins. */
 static bool is_saved(const struct oc_entry *entry)
 {
@@ -346,6 +372,7 @@ int main(void)
         cmocka_unit_test(gradients_die_as_often_as_they_are_born),
         cmocka_unit_test(entries_alive_at_the_peak_sum_to_it),
         cmocka_unit_test(more_ranks_never_hold_more_states),
+        cmocka_unit_test(adapters_take_less_than_the_model),
         cmocka_unit_test(more_recompute_never_keeps_more),
         cmocka_unit_test(sharding_changes_nothing_but_states),
         cmocka_unit_test(twice_the_samples_keep_twice_the_activations),
