@@ -12,14 +12,22 @@ static struct oc_tick gradient_tick(const struct oc_param *param, int later)
     return (struct oc_tick){OC_PH_BACKWARD, param->part, (uint8_t)(param->backward + later)};
 }
 
-static struct oc_entry entry_of(const struct oc_state_rule *rule, const struct oc_state *state,
-                                const struct oc_param *param)
+/* What offloading leaves on the GPU, element for element of every parameter. */
+static uint64_t left_on_gpu(const struct oc_plan *plan, const struct oc_state *state, uint64_t elements)
+{
+    const struct oc_config *c = &plan->c;
+    if (!state->offloads || c->offload_optimizer == OC_OFFLOAD_NONE || !(c->offload_fraction > 0)) return elements;
+    return c->offload_fraction < 1 ? (uint64_t)((double)elements * (1 - c->offload_fraction)) : 0;
+}
+
+static struct oc_entry entry_of(const struct oc_plan *plan, const struct oc_state_rule *rule,
+                                const struct oc_state *state, const struct oc_param *param)
 {
     return (struct oc_entry){.name = param->name,
                              .copy = rule->name,
                              .why = state->why,
                              .source = rule->source,
-                             .elements = param->elements,
+                             .elements = left_on_gpu(plan, state, param->elements),
                              .count = param->count,
                              .class = (uint8_t)state->class,
                              .dtype = (uint8_t)state->dtype,
@@ -88,7 +96,7 @@ static void add_tied_gradient(struct oc_build *build, const struct oc_state_rule
     param.backward = head->backward;
     param.cast = OC_CAST_KEPT;
     param.tied_gradient = false;
-    add_gradient(build, entry_of(rule, state, &param), &param);
+    add_gradient(build, entry_of(build->plan, rule, state, &param), &param);
 }
 
 static void add_accumulated(struct oc_build *build, struct oc_entry entry, const struct oc_param *param)
@@ -111,12 +119,12 @@ static void add_share(struct oc_build *build, const struct oc_state_rule *rule, 
                                      expert ? "all experts, this rank's share" : "all parameters, this rank's share",
                                  .elements = total / shard,
                                  .count = 1};
-    struct oc_entry entry = entry_of(rule, state, &all);
+    struct oc_entry entry = entry_of(build->plan, rule, state, &all);
     oc_build_add(build, &entry);
     struct oc_entry padding = entry;
     padding.name = "padding";
     padding.class = OC_BUFFERS;
-    padding.elements = padded / shard - total / shard;
+    padding.elements = left_on_gpu(build->plan, state, padded / shard - total / shard);
     padding.why = "the buffer's length is made a multiple of the ranks that share it";
     oc_build_add(build, &padding);
 }
@@ -127,7 +135,7 @@ static void close_pool(struct oc_build *build, const struct oc_state_rule *rule,
     const uint64_t total = oc_add(build->total[false], build->total[true]),
                    padded = oc_add(build->padded[false], build->padded[true]);
     const struct oc_param rest = {.name = "padding", .elements = padded - total, .count = 1};
-    struct oc_entry entry = entry_of(rule, state, &rest);
+    struct oc_entry entry = entry_of(build->plan, rule, state, &rest);
     entry.class = OC_BUFFERS;
     entry.why = "the buffer's length is made a multiple of the ranks that share it";
     oc_build_add(build, &entry);
@@ -161,7 +169,7 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
         if (param->frozen && state->class != OC_WEIGHTS) continue;
         struct oc_param own = *param;
         if (apart) own.elements = framework->share(build, param);
-        struct oc_entry entry = entry_of(rule, state, &own);
+        struct oc_entry entry = entry_of(build->plan, rule, state, &own);
         entry.dtype = (uint8_t)dtype_of_copy(build, state, param);
         if (param->quantized) {
             oc_add_quantized(build, &own, &entry, true);

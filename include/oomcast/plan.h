@@ -56,7 +56,7 @@ int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
-/* Tokens of one micro-batch on this rank (sequence over cp), and the same where sequence parallelism splits it over tp.
+/* Tokens of the longest micro-batch on this rank (sequence over cp), and the same where sequence parallelism splits it over tp.
  */
 int64_t oc_plan_tokens(const struct oc_plan *plan);
 int64_t oc_plan_tokens_sp(const struct oc_plan *plan);

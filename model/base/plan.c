@@ -46,7 +46,8 @@ bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk)
 
 int64_t oc_plan_tokens(const struct oc_plan *plan)
 {
-    return plan->c.batch_micro * plan->c.batch_seq / plan->c.parallel_cp;
+    const int64_t longest = plan->c.batch_max_tokens;
+    return (longest ? longest : plan->c.batch_micro * plan->c.batch_seq) / plan->c.parallel_cp;
 }
 
 int64_t oc_plan_tokens_sp(const struct oc_plan *plan)

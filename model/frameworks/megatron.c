@@ -8,118 +8,6 @@
 #define OPTIMIZER "Megatron-LM core/optimizer/optimizer.py"
 #define BUFFER    "Megatron-LM core/distributed/param_and_grad_buffer.py"
 
-static void defaults(struct oc_config *c)
-{
-    oc_default(c, OC_OPT_kernels_transformer, OC_OPSET_TE);
-    oc_default(c, OC_OPT_kernels_norm, OC_NORMK_FUSED);
-    oc_default(c, OC_OPT_kernels_logits_fp32, 1);
-    oc_default(c, OC_OPT_model_vocab_multiple, 128);
-    oc_default(c, OC_OPT_optimizer_impl, OC_IMPL_FUSED);
-    oc_default_float(c, OC_OPT_optimizer_momentum, 0.9); /* --sgd-momentum */
-}
-
-/* The type of main_grad. Source: megatron/training/arguments.py:1194-1217. */
-static enum oc_dtype main_grads(const struct oc_config *c, enum oc_dtype weights)
-{
-    if (oc_given(c, OC_OPT_precision_grads)) return (enum oc_dtype)c->precision_grads;
-    if (weights == OC_FP16) return c->megatron_accumulate_allreduce_grads_in_fp32 ? OC_FP32 : OC_FP16;
-    if (weights == OC_BF16) return c->megatron_grad_reduce_in_bf16 ? OC_BF16 : OC_FP32;
-    return OC_FP32;
-}
-
-/* Which attention kernel runs. Source: TransformerEngine attention backend selection; FlashAttention and cuDNN's fused
- * attention exist in 16 bits only. */
-static void decide_attention(struct oc_plan *plan, struct oc_warnings *warnings)
-{
-    struct oc_config *c = &plan->c;
-    const bool backend = oc_given(c, OC_OPT_megatron_attention_backend);
-    const bool unfused =
-        c->megatron_attention_backend == OC_BACKEND_UNFUSED || c->megatron_attention_backend == OC_BACKEND_LOCAL;
-    if (!oc_given(c, OC_OPT_kernels_attention))
-        c->kernels_attention =
-            (backend && unfused) || c->kernels_transformer == OC_OPSET_LOCAL ? OC_ATTN_UNFUSED : OC_ATTN_FLASH;
-    if (c->kernels_attention == OC_ATTN_EAGER) c->kernels_attention = OC_ATTN_UNFUSED;
-    if (plan->dt.compute == OC_FP32 && c->kernels_attention == OC_ATTN_FLASH) {
-        c->kernels_attention = OC_ATTN_UNFUSED;
-        oc_warn(warnings, "attention runs unfused: flash and fused kernels exist in 16 bits only, so fp32 keeps the "
-                          "seq x seq scores");
-    }
-}
-
-static bool decide_sharding(struct oc_plan *plan, struct oc_error *error)
-{
-    const struct oc_config *c = &plan->c;
-    if (c->parallel_zero > 1) {
-        oc_fail(error, OC_E_CONFLICT, "parallel.zero=%d: Megatron's distributed optimizer is zero=1",
-                (int)c->parallel_zero);
-        return oc_hint(error, "parallel.zero=1");
-    }
-    if (c->parallel_zero && c->optimizer == OC_OPTIM_SGD) {
-        oc_fail(error, OC_E_CONFLICT,
-                "Megatron's distributed optimizer refuses sgd (AssertionError in distrib_optimizer.py)");
-        return oc_hint(error, "optimizer=adam, or parallel.zero=0");
-    }
-    return true;
-}
-
-static enum oc_dtype given_or(const struct oc_config *c, enum oc_option_id id, enum oc_dtype otherwise)
-{
-    const enum oc_dtype given = (enum oc_dtype)oc_option_get(c, id);
-    return oc_given(c, id) && given != OC_NONE ? given : otherwise;
-}
-
-/* --use-precision-aware-optimizer: states may be narrower than fp32; an fp32 master of bf16 weights is kept as the 16
- * bits that the weights lack, and gradients are read where they are. Source: core/optimizer/optimizer_config.py:165, TE
- * fused_adam.py. */
-static bool decide_precision_aware(struct oc_plan *plan, struct oc_error *error)
-{
-    const struct oc_config *c = &plan->c;
-    if (!c->optimizer_precision_aware) return true;
-    if (!c->parallel_zero || c->optimizer == OC_OPTIM_SGD) {
-        oc_fail(error, OC_E_CONFLICT, "optimizer.precision_aware needs adam and the distributed optimizer");
-        return oc_hint(error, "optimizer=adam and parallel.zero=1");
-    }
-    const enum oc_dtype master = given_or(c, OC_OPT_precision_master, OC_FP32);
-    plan->dt.master = plan->dt.weights == OC_FP32                        ? OC_NONE
-                      : master == OC_FP32 && plan->dt.weights == OC_BF16 ? OC_BF16
-                                                                         : master;
-    plan->dt.moment1 = given_or(c, OC_OPT_precision_moment1, OC_FP32);
-    plan->dt.moment2 = given_or(c, OC_OPT_precision_moment2, OC_FP32);
-    plan->dt.step_grads = OC_NONE;
-    return true;
-}
-
-static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
-{
-    struct oc_config *c = &plan->c;
-    if (!decide_sharding(plan, error)) return false;
-    if (c->kernels_transformer == OC_OPSET_HF) {
-        oc_fail(error, OC_E_CONFLICT, "kernels.transformer=hf belongs to PyTorch");
-        return oc_hint(error, "kernels.transformer=te or local, or framework=pytorch");
-    }
-    enum oc_dtype weights = oc_precision_weights(c->precision);
-    if (oc_precision_autocast(c->precision) != OC_NONE || c->precision == OC_PREC_PURE_FP16 ||
-        c->precision == OC_PREC_PURE_BF16) {
-        if (weights == OC_FP32) weights = oc_precision_autocast(c->precision);
-        oc_warn(warnings, "Megatron has neither autocast nor training without a master copy: read as precision=%s",
-                oc_dtype_name(weights));
-        c->precision = weights == OC_FP16 ? OC_PREC_FP16 : OC_PREC_BF16;
-    }
-    plan->dt.weights = plan->dt.compute = plan->dt.residual = weights;
-    plan->dt.grads = main_grads(c, weights);
-    plan->dt.step_grads = plan->dt.grads != OC_FP32 ? OC_FP32 : OC_NONE;
-    plan->dt.master = weights != OC_FP32 ? OC_FP32 : OC_NONE;
-    /* TransformerEngine's and apex's FusedSGD allocate a momentum buffer whatever the momentum is (TE
-     * fused_sgd.py:150-172). */
-    const bool momentum =
-        c->optimizer == OC_OPTIM_SGD && (c->optimizer_momentum > 0 || c->kernels_transformer == OC_OPSET_TE);
-    const bool adam = c->optimizer != OC_OPTIM_SGD;
-    plan->dt.moment1 = adam || momentum ? OC_FP32 : OC_NONE;
-    plan->dt.moment2 = adam ? OC_FP32 : OC_NONE;
-    decide_attention(plan, warnings);
-    return decide_precision_aware(plan, error);
-}
-
 static bool weights(const struct oc_plan *plan, struct oc_state *state)
 {
     const bool buffer = plan->c.parallel_zero >= 1;
@@ -151,6 +39,7 @@ static bool master(const struct oc_plan *plan, struct oc_state *state)
         .class = OC_MASTER,
         .dtype = plan->dt.master,
         .sharded = plan->c.parallel_zero >= 1,
+        .offloads = true,
         .birth = OC_AT_SUB(INIT, 2),
         .death = OC_AT(END),
         .why = plan->c.optimizer_precision_aware && plan->dt.master == OC_BF16
@@ -218,6 +107,7 @@ static bool fp32_gradients(const struct oc_plan *plan, struct oc_state *state)
     *state = (struct oc_state){.class = OC_GRADIENTS,
                                .dtype = plan->dt.step_grads,
                                .sharded = plan->c.parallel_zero >= 1,
+                               .offloads = true,
                                .birth = OC_AT(STEP),
                                .death = has_own_gradients(plan) ? OC_AT(END) : OC_AT(IDLE),
                                .why = has_own_gradients(plan)
@@ -241,6 +131,7 @@ static bool moment(const struct oc_plan *plan, struct oc_state *state, enum oc_d
     *state = (struct oc_state){.class = OC_OPTIMIZER,
                                .dtype = dtype,
                                .sharded = plan->c.parallel_zero >= 1,
+                               .offloads = true,
                                .birth = oc_states_birth(plan),
                                .death = OC_AT(END),
                                .why = why};
@@ -301,8 +192,8 @@ static const struct oc_state_rule states[] = {
 
 const struct oc_framework_rules oc_megatron_rules = {.name = "Megatron-LM",
                                                      .source = "NVIDIA/Megatron-LM @d98e8a64, core",
-                                                     .defaults = defaults,
-                                                     .decide = decide,
+                                                     .defaults = oc_megatron_defaults,
+                                                     .decide = oc_megatron_decide,
                                                      .states = states,
                                                      .buffers = oc_megatron_buffers,
                                                      .padded = oc_megatron_padded,

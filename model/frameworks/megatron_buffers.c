@@ -4,6 +4,7 @@
  * residuals of measured runs. */
 #include "model/frameworks/framework.h"
 #include "model/frameworks/megatron_parts.h"
+#include "model/frameworks/optimizers.h"
 #include "model/shapes/opset.h"
 
 #define TE_BASE   "TransformerEngine pytorch/module/base.py:134 get_dummy_wgrad"
@@ -181,6 +182,7 @@ void oc_megatron_buffers(struct oc_build *build)
     add_fp8_weights(build);
     add_pipeline_tensors(build);
     add_sent_outputs(build);
+    if (build->plan->c.optimizer == OC_OPTIM_MUON) oc_add_optimizer_states(build);
     add_deferred_gradients(build);
     oc_add_cublas(build);
 }

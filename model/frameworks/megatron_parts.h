@@ -3,6 +3,12 @@
 #define OOMCAST_MEGATRON_PARTS_H
 
 #include "model/build.h"
+#include "oomcast/model.h"
+
+/* Fills what was not given, and then decides types, kernels and what Megatron refuses: see struct oc_framework_rules.
+ */
+void oc_megatron_defaults(struct oc_config *config);
+bool oc_megatron_decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error);
 
 /* Elements of the parameter (and gradient) buffer, of routed experts or of everything else, alignment and padding
  * included; the number of parameters when optimizer states are not distributed. */

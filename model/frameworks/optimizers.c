@@ -98,7 +98,8 @@ void oc_add_optimizer_states(struct oc_build *build)
         if (param->frozen) continue;
         const uint64_t columns = param->columns > 1 ? param->columns : 0;
         const bool matrix = columns && (param->part == OC_PART_LAYER || param->adapter);
-        const int n = oc_optimizer_keeps(plan, param->elements, columns, oc_param_dtype(plan, param), matrix, kept);
+        const enum oc_dtype own = param->adapter ? oc_param_dtype(plan, param) : plan->dt.moment1;
+        const int n = oc_optimizer_keeps(plan, param->elements, columns, own, matrix, kept);
         for (int k = 0; k < n; k++) {
             const struct oc_entry entry = {.name = param->name,
                                            .copy = kept[k].name,

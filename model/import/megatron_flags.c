@@ -20,6 +20,9 @@ static const struct { const char *flag; enum oc_option_id option; const char *te
     {"--use-flash-attn-v2", OC_OPT_kernels_attention, "flash"},
     {"--no-gradient-accumulation-fusion", OC_OPT_megatron_gradient_accumulation_fusion, "false"},
     {"--no-masked-softmax-fusion", OC_OPT_megatron_masked_softmax_fusion, "false"},
+    {"--apply-query-key-layer-scaling", OC_OPT_megatron_softmax_in_fp32, "true"},
+    {"--optimizer-cpu-offload", OC_OPT_offload_optimizer, "cpu"},
+    {"--cpu-optimizer", OC_OPT_offload_optimizer, "cpu"},
     {"--fp32-residual-connection", OC_OPT_precision_residual, "fp32"},
     {"--no-create-attention-mask-in-dataloader", OC_OPT_megatron_dataloader_mask, "false"},
     {"--fp16-lm-cross-entropy", OC_OPT_kernels_logits_fp32, "false"},
@@ -58,7 +61,6 @@ static const struct { const char *flag; enum megatron_arity arity; const char *h
     {"--cpu-offloading", ARITY_NONE, NULL, "activations offloaded to the host"},
     {"--cpu-offloading-num-layers", ARITY_ONE, "0", "activations offloaded to the host"},
     {"--fine-grained-activation-offloading", ARITY_NONE, NULL, "activations offloaded to the host"},
-    {"--optimizer-cpu-offload", ARITY_NONE, NULL, "optimizer states offloaded to the host"},
     {"--enable-cuda-graph", ARITY_NONE, NULL, "CUDA graphs keep their own memory"},
     {"--external-cuda-graph", ARITY_NONE, NULL, "CUDA graphs keep their own memory"},
     {"--cuda-graph-impl", ARITY_ONE, "none", "CUDA graphs keep their own memory"},
@@ -88,7 +90,6 @@ static const struct { const char *flag; enum megatron_arity arity; const char *h
     {"--deepspeed", ARITY_NONE, NULL, "DeepSpeed's engine: Megatron's own rules are applied"},
     {"--zero-stage", ARITY_ONE, "0", "DeepSpeed's ZeRO: Megatron's own rules are applied"},
     {"--deepspeed-activation-checkpointing", ARITY_NONE, NULL, "DeepSpeed's activation checkpointing"},
-    {"--cpu-optimizer", ARITY_NONE, NULL, "optimizer states offloaded to the host"},
 };
 
 /* No effect on memory, or none without a flag above. Whole families end in '*'. */
@@ -104,7 +105,7 @@ static const char *const silent_switches =
     "--no-save-rng --no-load-optim --no-load-rng --load-main-params-from-ckpt --finetune --no-initialization "
     "--use-checkpoint-args --use-mp-args-from-checkpoint-args --no-use-tokenizer-model-from-checkpoint-args --use-dist-ckpt "
     "--use-persistent-ckpt-worker --auto-detect-ckpt-format --ckpt-fully-parallel-save --no-ckpt-fully-parallel-save "
-    "--async-save --ckpt-fully-parallel-load --ckpt-assume-constant-structure --apply-query-key-layer-scaling "
+    "--async-save --ckpt-fully-parallel-load --ckpt-assume-constant-structure "
     "--disable-bf16-reduced-precision-matmul --reuse-grad-buf-for-mxfp8-param-ag "
     "--no-overlap-p2p-communication --overlap-p2p-communication-warmup-flush --no-align-grad-reduce --align-grad-reduce "
     "--align-param-gather --no-align-param-gather --ddp-average-in-collective --overlap-param-gather-with-optimizer-step "
@@ -137,7 +138,7 @@ static const char *const silent_values =
     "--check-weight-hash-across-dp-replicas-interval --train-sync-interval --rope-type --rotary-base --rotary-percent "
     "--rotary-seq-len-interpolation-factor --rotary-scaling-factor --rope-scaling-factor --no-rope-freq --mscale "
     "--mscale-all-dim --original-max-position-embeddings --dataloader-type --manual-gc-interval "
-    "--pipeline-model-parallel-comm-backend --optimizer-offload-fraction --dump-param-to-param-group-map "
+    "--pipeline-model-parallel-comm-backend --dump-param-to-param-group-map "
     "--error-injection-rate --error-injection-type --rerun-mode --save --save-interval --persistent-save-interval "
     "--save-retain-interval --load --non-persistent-* --pretrained-checkpoint --ckpt-step --ckpt-format --dist-ckpt-format "
     "--ckpt-convert-format --ckpt-convert-save --dist-ckpt-strictness --loss-scale --initial-loss-scale --min-loss-scale "

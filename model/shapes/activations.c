@@ -17,7 +17,8 @@ static enum oc_dtype dtype_of(const struct oc_plan *plan, uint64_t facts, uint8_
     case OC_R_NORMALIZED: return plan->c.kernels_transformer == OC_OPSET_LITGPT ? OC_FP32 : plan->dt.residual;
     case OC_R_SOFTMAX: return facts & OC_F_SOFTMAX32 ? OC_FP32 : plan->dt.compute;
     case OC_R_ROUTER:
-        return (enum oc_dtype)(plan->c.megatron_router_dtype != OC_NONE ? plan->c.megatron_router_dtype : plan->dt.compute);
+        return (enum oc_dtype)(plan->c.megatron_router_dtype != OC_NONE ? plan->c.megatron_router_dtype
+                                                                        : plan->dt.compute);
     default: return OC_FP32;
     }
 }

@@ -139,6 +139,7 @@ static const struct oc_tensor rows[] = {
            A),
     LOST(LAYER, "layers.attention.scores", 0, FLASH, COMPUTE, 4, 5, "q k^T, before the softmax", S),
     MODULE(CORE_ATTN, "layers.attention.softmax", 0, FLASH, SOFTMAX, 4, 5, 9, "softmax keeps its result", S),
+    MODULE(CORE_ATTN, "layers.attention.softmax_in_half", OC_F_SOFTMAX32, FLASH | OC_F_ATTN_DROP, COMPUTE, 4, 5, 9, "cast back, kept by the weighted sum", S),
     MODULE(CORE_ATTN, "layers.attention.dropout_mask", OC_F_ATTN_DROP, FLASH, BOOL, 4, 5, 9, "one byte an element", S),
     MODULE(CORE_ATTN, "layers.attention.dropped", OC_F_ATTN_DROP, FLASH, COMPUTE, 4, 5, 9,
            "probabilities after dropout, kept by the weighted sum", S),
@@ -161,7 +162,7 @@ static const struct oc_tensor rows[] = {
     MODULE(MLP, "layers.mlp.fc1_output", 0, MOE, COMPUTE, 8, 10, 3, "the activation function keeps its input", T, F1),
     MODULE(MLP, "layers.mlp.activated", 0, MOE, LINEAR, 9, 11, 2, "input of fc2", T, F),
     /* experts */
-    KEPT(LAYER, "layers.router.logits", MOE, 0, FP32, 8, 9, 5, "the router's scores", TS, OC_D_EXPERTS),
+    KEPT(LAYER, "layers.router.logits", MOE, 0, ROUTER, 8, 9, 5, "the router's scores", TS, OC_D_EXPERTS),
     KEPT(LAYER, "layers.router.probabilities", MOE, 0, FP32, 8, 9, 5, "kept by the router's softmax", TS, OC_D_EXPERTS),
     KEPT(LAYER, "layers.router.map", MOE, 0, BOOL, 8, 9, 5, "which expert takes which token", TS, OC_D_EXPERTS),
     LOST(LAYER, "layers.experts.permuted", MOE, OC_F_ALLGATHER, COMPUTE, 8, 9, "copies of tokens in the order of their experts, sent to their ranks", OC_D_COPIES, H),

@@ -127,6 +127,9 @@ static void single_flags(void **state)
         {"--use-flash-attn", OC_OPT_kernels_attention, "flash"},
         {"--no-gradient-accumulation-fusion", OC_OPT_megatron_gradient_accumulation_fusion, "false"},
         {"--no-masked-softmax-fusion", OC_OPT_megatron_masked_softmax_fusion, "false"},
+        {"--apply-query-key-layer-scaling", OC_OPT_megatron_softmax_in_fp32, "true"},
+        {"--optimizer-cpu-offload", OC_OPT_offload_optimizer, "cpu"},
+        {"--optimizer-offload-fraction 0.5", OC_OPT_offload_fraction, "0.5"},
         {"--fp32-residual-connection", OC_OPT_precision_residual, "fp32"},
         {"--recompute-activations", OC_OPT_recompute, "selective"},
         {"--checkpoint-activations --checkpoint-num-layers 2", OC_OPT_recompute_layers, "2"},
@@ -238,9 +241,8 @@ static void number_formats(void **state)
 static void what_is_not_modelled(void **state)
 {
     (void)state;
-    static const char *const flags[] = {"--use-cpu-initialization", "--optimizer-cpu-offload",
-                                        "--enable-cuda-graph",      "--cpu-offloading-num-layers 2",
-                                        "--fp4-format e2m1",        "--optimizer soap"};
+    static const char *const flags[] = {"--use-cpu-initialization", "--enable-cuda-graph",
+                                        "--cpu-offloading-num-layers 2", "--fp4-format e2m1", "--optimizer soap"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         struct oc_input *input = import_flags(flags[i]);
         char name[64];
