@@ -95,6 +95,7 @@ static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc
     plan->dt.weights = plan->dt.compute = plan->dt.residual = compute;
     plan->dt.grads = storage;
     if (!oc_given(c, OC_OPT_precision_reduce)) c->precision_reduce = storage;
+    if (!oc_given(c, OC_OPT_lora_dtype) && c->kernels_transformer != OC_OPSET_HF) c->lora_dtype = storage;
     oc_optimizer_dtypes(c, storage, &plan->dt.moment1, &plan->dt.moment2);
     return true;
 }

@@ -104,10 +104,17 @@ static void gather_layer(struct oc_build *build, const struct unit *unit)
 
 static void gather_root(struct oc_build *build, const struct unit *unit)
 {
+    const bool reshard = build->plan->c.fsdp_reshard_after_forward;
+    const struct oc_tick begin = OC_FWD(EMBED, 0), end = OC_FWD(HEAD, LAST), again = OC_BWD(HEAD, 3),
+                         done = OC_BWD(EMBED, LAST);
     add_buffer(build, unit, "gathered root", "all-gather output of embedding, last norm and output layer", GROUP,
-               unit->gathered, OC_INT8, (struct oc_tick)OC_FWD(EMBED, 0), (struct oc_tick)OC_FWD(EMBED, LAST));
-    add_buffer(build, unit, "unsharded root", "the root is not resharded between forward and backward", GROUP,
-               unit->gathered, OC_INT8, (struct oc_tick)OC_FWD(EMBED, 0), (struct oc_tick)OC_BWD(EMBED, LAST));
+               unit->gathered, OC_INT8, begin, (struct oc_tick)OC_FWD(EMBED, LAST));
+    add_buffer(build, unit, "unsharded root", "trainers reshard the root, too, when the model returns", GROUP,
+               unit->gathered, OC_INT8, begin, reshard ? end : done);
+    if (!reshard) return;
+    add_buffer(build, unit, "gathered root", "gathered again when the gradient of the logits is there", GROUP,
+               unit->gathered, OC_INT8, again, (struct oc_tick)OC_BWD(HEAD, 4));
+    add_buffer(build, unit, "unsharded root", "until backward has ended", GROUP, unit->gathered, OC_INT8, again, done);
 }
 
 /* ---- gradients ---- */

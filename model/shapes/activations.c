@@ -41,6 +41,24 @@ static bool is_kept(const struct oc_tensor *row, uint64_t facts)
     return (row->keep & facts) == row->keep && !(row->drop & facts);
 }
 
+/* What a layer keeps for backward. Offloaded, it goes to the host as its layer ends and comes back before the layer's
+ * backward. Source: torchtune training/_activation_offloading.py; TransformerEngine pytorch/cpu_offload.py. */
+static void add_over_layers(struct oc_build *build, struct oc_entry entry)
+{
+    const struct oc_tick birth = entry.birth, death = entry.death;
+    const bool spans = birth.part == OC_PART_LAYER && birth.phase == OC_PH_FORWARD && death.phase == OC_PH_BACKWARD;
+    if (build->plan->c.offload_activations == OC_OFFLOAD_NONE || !spans) {
+        oc_build_add(build, &entry);
+        return;
+    }
+    entry.death = (struct oc_tick){OC_PH_FORWARD, OC_PART_LAYER, OC_MAX_SUB - 1};
+    oc_build_add(build, &entry);
+    entry.birth = (struct oc_tick){OC_PH_RECOMPUTE, OC_PART_LAYER, 0};
+    entry.death = death;
+    entry.why = "brought back from the host for the layer's backward";
+    oc_build_add(build, &entry);
+}
+
 /* A tensor of a layer that is recomputed as a whole: once in its first forward, which forgets it, and again before
  * backward. */
 static void add_checkpointed(struct oc_build *build, const struct oc_tensor *row, struct oc_entry entry, bool kept)
@@ -48,7 +66,7 @@ static void add_checkpointed(struct oc_build *build, const struct oc_tensor *row
     const struct oc_tick birth = row->birth;
     const bool listed = row->listed && kept && oc_keeps_listed_ops(build->plan);
     if (row->mode == OC_ONLY_FORWARD || listed) {
-        oc_build_add(build, &entry);
+        add_over_layers(build, entry);
         return;
     }
     if (row->mode == OC_BOTH) {
@@ -104,7 +122,7 @@ void oc_add_tensor(struct oc_build *build, const struct oc_tensor *row, uint64_t
     else if (layer_forward && forgotten && kept)
         add_recomputed_module(build, row, entry);
     else
-        oc_build_add(build, &entry);
+        add_over_layers(build, entry);
 }
 
 /* What holds for the layers of one kind. */

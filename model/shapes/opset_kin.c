@@ -80,6 +80,7 @@
 #define SOFTMAX_WHY "gradient of log-softmax"
 #define CAST_BACK   "cast back to the type of the logits"
 #define PIECE_WHY   "of one piece of the tokens"
+#define PIECES_WHY  "every piece makes a gradient of the output layer, which is added to the sum of those before"
 
 /* cross_entropy(pred.float(), labels); compiled, the cast and the softmax are made again from the logits. */
 static const struct oc_tensor torchtitan[] = {
@@ -115,6 +116,7 @@ static const struct oc_tensor torchtune[] = {
     BACK(HEAD, "grad_log_probabilities.piece", CHUNKED, COMPILED, LOGPROB, 0, 2, PIECE_WHY, R, V),
     BACK(HEAD, "grad_logits.piece_fp32", CHUNKED, COMPILED, LOGPROB, 1, 3, PIECE_WHY, R, V),
     BACK(HEAD, "grad_logits.piece", CHUNKED, 0, COMPUTE, 2, 4, PIECE_WHY, R, V),
+    BACK(HEAD, "head.grad_output_weight", CHUNKED, FREE, WEIGHTS, 2, 5, PIECES_WHY, V, H),
     END};
 
 /* The loss runs in pieces of 128 tokens, in the model's type; with a head in pieces there is no whole gradient of the
@@ -127,6 +129,7 @@ static const struct oc_tensor litgpt[] = {
               "log-softmax keeps every piece's result", T, V),
     BACK(HEAD, "grad_log_probabilities.piece", 0, 0, LOGPROB, 0, 2, PIECE_WHY, R, V),
     BACK(HEAD, "grad_logits.piece", 0, 0, LOGPROB, 1, 3, PIECE_WHY, R, V),
+    BACK(HEAD, "head.grad_output_weight", CHUNKED, FREE, WEIGHTS, 2, 5, PIECES_WHY, V, H),
     BACK(HEAD, "grad_logits", 0, CHUNKED, COMPUTE, 2, 4, "the pieces' gradients joined", T, V),
     BACK(HEAD, "grad_logits.joined", 0, CHUNKED, COMPUTE, 1, 3, "the pieces' gradients, before they are joined", T, V),
     END};
