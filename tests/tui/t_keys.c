@@ -29,8 +29,8 @@ static void every_key_makes_one_request(void **state)
 static void nothing_broken_is_destructive(void **state)
 {
     (void)state;
-    static const enum oc_request harmless[] = {OC_REQ_CANCEL, OC_REQ_LAST, OC_REQ_HALVE,
-                                               OC_REQ_DOUBLE, OC_REQ_FOLD, OC_REQ_UNFOLD, OC_REQ_RESET_ALL};
+    static const enum oc_request harmless[] = {OC_REQ_CANCEL, OC_REQ_LAST,   OC_REQ_HALVE,     OC_REQ_DOUBLE,
+                                               OC_REQ_FOLD,   OC_REQ_UNFOLD, OC_REQ_RESET_ALL, OC_REQ_FIND_PREVIOUS};
     for (int key = 'A'; key <= '['; key++) {
         enum oc_request request = oc_request_of(key);
         bool allowed = request == OC_REQUESTS;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/screen/change.h"
+#include "tui/screen/find.h"
 #include "tui/screen/overlay.h"
 #include "tui/views/views.h"
 
@@ -159,6 +160,12 @@ static void probe(struct oc_app *app)
         app->probe_now = true;
 }
 
+static void zoom(struct oc_app *app)
+{
+    app->zoom = !app->zoom;
+    oc_app_say(app, false, app->zoom ? "the axis ends where the bars do, and shows what changes" : "the whole axis");
+}
+
 static void normal(struct oc_app *app, enum oc_request request)
 {
     if (request <= OC_REQ_VIEW_6) app->message[0] = '\0'; /* what the last change did is about another option now */
@@ -191,6 +198,10 @@ static void normal(struct oc_app *app, enum oc_request request)
     case OC_REQ_BASE: oc_change_base(app); break;
     case OC_REQ_SWAP: oc_change_swap(app); break;
     case OC_REQ_PROBE: probe(app); break;
+    case OC_REQ_ZOOM: zoom(app); break;
+    case OC_REQ_FIND: oc_find_start(app); break;
+    case OC_REQ_FIND_NEXT: oc_find_again(app, 1); break;
+    case OC_REQ_FIND_PREVIOUS: oc_find_again(app, -1); break;
     case OC_REQ_WHY: app->mode = OC_MODE_WHY; break;
     case OC_REQ_HELP: app->mode = OC_MODE_HELP; break;
     case OC_REQ_CANCEL: app->message[0] = '\0'; break;

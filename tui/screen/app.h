@@ -92,12 +92,15 @@ struct oc_app {
     bool in_panel; /* the panel has the keys though the view has keys of its own; where only one fits, it is shown */
     int view;      /* index in oc_views */
     void *view_states[OC_VIEWS_MAX]; /* what each view remembers: its cursor, its order */
+    bool zoom;                       /* only what changes is drawn: the axis leaves out what is always there */
     int64_t stage;                   /* of the pipeline, that views look at; -1 = the worst */
     enum oc_mode mode;
     struct oc_prompt prompt;
     const struct oc_question *question; /* what the prompt is for */
-    int scroll;                         /* of the open overlay */
-    char message[400];                  /* on the status row */
+    char searched[64];                  /* what was looked for last */
+    struct oc_panel before_search;
+    int scroll;        /* of the open overlay */
+    char message[400]; /* on the status row */
     bool message_bad;
     bool repaint, quit;
 };

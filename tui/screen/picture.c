@@ -34,9 +34,15 @@ static bool same_style(const struct oc_cell *a, const struct oc_cell *b)
     return memcmp(&a->style, &b->style, sizeof a->style) == 0;
 }
 
-static bool is_block(uint32_t code)
+/* Left blocks of 1 to 7 eighths, 0x258f to 0x2589, and lower ones, 0x2581 to 0x2587. */
+static bool is_left_block(uint32_t code)
 {
     return code >= 0x2589 && code <= 0x258f;
+}
+
+static bool is_block(uint32_t code)
+{
+    return is_left_block(code) || (code >= 0x2581 && code <= 0x2587);
 }
 
 static void write_character(uint32_t code, FILE *out)
@@ -63,15 +69,22 @@ static void write_text(const struct oc_canvas *canvas, int x, int end, int y, FI
     fputs("</text>\n", out);
 }
 
-/* Left blocks are rectangles: a font's glyph rarely meets the edges of its cell. */
+/* Blocks are rectangles: a font's glyph rarely meets the edges of its cell. */
 static void write_blocks(const struct oc_canvas *canvas, int x, int end, int y, FILE *out)
 {
     for (; x < end; x++) {
         const struct oc_cell *cell = oc_canvas_at(canvas, x, y);
         if (!is_block(cell->code)) continue;
         struct paint paint = paint_of(canvas, cell->style);
+        int width = CELL_W, height = CELL_H, top = 0;
+        if (is_left_block(cell->code)) {
+            width = (int)(0x2590 - cell->code) * CELL_W / 8;
+        } else {
+            height = (int)(cell->code - 0x2580) * CELL_H / 8;
+            top = CELL_H - height;
+        }
         fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", MARGIN + x * CELL_W,
-                MARGIN + y * CELL_H, (int)(0x2590 - cell->code) * CELL_W / 8, CELL_H, paint.fg);
+                MARGIN + y * CELL_H + top, width, height, paint.fg);
     }
 }
 

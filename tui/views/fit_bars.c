@@ -90,6 +90,11 @@ static uint64_t largest_row(const struct oc_app *app)
     return largest;
 }
 
+static uint64_t axis_of(const struct oc_app *app)
+{
+    return oc_axis_scale(largest_row(app), app->zoom ? 0 : app->answer->plan.capacity);
+}
+
 static void stages_label(const struct oc_answer *answer, const struct oc_group *group, char *text, size_t size)
 {
     if (answer->n_ranks == 1)
@@ -146,9 +151,7 @@ static void draw_companions(const struct oc_app *app, struct chart *chart)
 
 void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool legend)
 {
-    struct chart chart = {
-        canvas,      rect,  oc_axis_scale(largest_row(app), app->answer->plan.capacity), app->answer->plan.capacity,
-        OC_UNIT_GIB, rect.y};
+    struct chart chart = {canvas, rect, axis_of(app), app->answer->plan.capacity, OC_UNIT_GIB, rect.y};
     struct oc_group groups[MOST_GROUPS];
     int left_out;
     chart.unit = oc_axis_unit(chart.scale);
@@ -183,9 +186,7 @@ int oc_fit_moments_rows(const struct oc_app *app)
 void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
 {
     const struct oc_rank *rank = oc_fit_worst(app->answer);
-    struct chart chart = {
-        canvas,      rect,  oc_axis_scale(largest_row(app), app->answer->plan.capacity), app->answer->plan.capacity,
-        OC_UNIT_GIB, rect.y};
+    struct chart chart = {canvas, rect, axis_of(app), app->answer->plan.capacity, OC_UNIT_GIB, rect.y};
     chart.unit = oc_axis_unit(chart.scale);
     oc_canvas_print(canvas, rect.x + 1, chart.y++, rect.w - 2, OC_ROLE_TITLE,
                     "The largest instant of each moment of a step, %s", oc_unit_name(chart.unit));
