@@ -49,9 +49,10 @@ bool oc_torch_check(struct oc_plan *plan, bool shards, struct oc_error *error)
         oc_fail(error, OC_E_CONFLICT, "kernels.transformer=te belongs to Megatron");
         return oc_hint(error, "kernels.transformer=hf, or framework=megatron");
     }
-    if (c->recompute == OC_RECOMPUTE_SELECTIVE && c->kernels_transformer == OC_OPSET_HF) {
-        oc_fail(error, OC_E_CONFLICT, "Hugging Face models have no selective recompute");
-        return oc_hint(error, "recompute=full or none");
+    if (c->recompute == OC_RECOMPUTE_SELECTIVE && c->kernels_transformer == OC_OPSET_HF &&
+        c->recompute_modules != OC_MODULE_CORE_ATTN) {
+        oc_fail(error, OC_E_CONFLICT, "of Hugging Face's layers only attention's core can be checkpointed by itself");
+        return oc_hint(error, "recompute.modules=core_attn, recompute=full or none");
     }
     /* The scale-mask-softmax kernel is Megatron's; the loss in pieces is Liger's here. */
     if (c->kernels_attention == OC_ATTN_UNFUSED) c->kernels_attention = OC_ATTN_EAGER;

@@ -36,6 +36,8 @@ uint64_t oc_hf_facts(const struct oc_plan *plan)
         facts |= OC_F_FINAL_NORM;
     /* Under autocast the cross entropy runs in fp32 over 16-bit weights, too. */
     if (half && c->precision_autocast != OC_NONE) facts |= OC_F_LOGITS32;
+    const bool core = c->recompute == OC_RECOMPUTE_SELECTIVE && (c->recompute_modules & OC_MODULE_CORE_ATTN);
+    if (core && c->kernels_transformer == OC_OPSET_HF && c->kernels_attention == OC_ATTN_EAGER) facts |= OC_F_CORE;
     if (shifts_logits(plan)) facts |= OC_F_SHIFTED;
     if (c->framework == OC_FW_FSDP1 && c->lora_rank && c->kernels_transformer == OC_OPSET_HF) facts |= OC_F_HELD;
     return facts;

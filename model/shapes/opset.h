@@ -58,6 +58,7 @@
                                                */
 #define OC_F_REPEAT_KV    (UINT64_C(1) << 50) /* grouped keys and values are written out for flash attention */
 #define OC_F_PER_OP       (UINT64_C(1) << 51) /* torchtitan's selective recompute: a list of ops whose results are kept */
+#define OC_F_CORE         OC_F_CP_A2A /* hf, which has no context parallelism: a checkpoint around attention's core alone */
 #define OC_F_FINAL_NORM   (UINT64_C(1) << 52) /* a norm before the output layer */
 #define OC_F_ENCODER      (UINT64_C(1) << 53) /* every token sees every other: no causal mask */
 /* Frozen weights: what is kept only for the gradient of a weight is not kept. See model/shapes/lora.c. */

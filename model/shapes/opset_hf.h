@@ -75,6 +75,24 @@
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
+/* One that a checkpoint around attention's core (recompute.modules=core_attn) forgets and makes again. */
+#define CORE(part, name_, need_, without_, role_, birth_, forgotten_, release_, why_, ...)                             \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
+        .module = OC_MODULE_CORE_ATTN, .birth = OC_FWD(part, birth_), .death = OC_FWD(part, forgotten_),               \
+        .forgotten = forgotten_, .release = OC_BWD(part, release_), .why = why_, .dims = {                             \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+/* An input of that core: lost unless the checkpoint keeps it. */
+#define INTO_CORE(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                      \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
+        .birth = OC_FWD(part, birth_), .death = OC_FWD(part, death_), .forgotten = death_, .keep = OC_F_CORE,          \
+        .release = OC_BWD(part, 26), .why = why_, .dims = {                                                            \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 /* A temporary of backward. */
 #define BACK(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
     {                                                                                                                  \
