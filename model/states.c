@@ -43,6 +43,7 @@ static enum oc_dtype dtype_of_copy(const struct oc_build *build, const struct oc
 {
     const struct oc_plan *plan = build->plan;
     const bool gradient = state->timing != OC_BY_TICKS;
+    if (state->class == OC_WEIGHTS && oc_stays_fp32(plan, param)) return OC_FP32;
     if (state->class == OC_WEIGHTS || gradient) return param->adapter ? oc_param_dtype(plan, param) : state->dtype;
     if (!param->adapter || state->class == OC_MASTER || plan->dt.master != OC_NONE) return state->dtype;
     const bool given = oc_given(&plan->c, OC_OPT_precision_moment1) || oc_given(&plan->c, OC_OPT_precision_moment2);

@@ -186,6 +186,9 @@ void oc_build_lora_head(struct oc_build *build);
 /* The type of a parameter itself: an adapter's, a frozen base's or a trained weight's. */
 enum oc_dtype oc_param_dtype(const struct oc_plan *plan, const struct oc_param *param);
 
+/* Whether a frozen parameter beside a quantized base is kept in fp32. */
+bool oc_stays_fp32(const struct oc_plan *plan, const struct oc_param *param);
+
 /* The type in which forward meets an adapter: its own, or FSDP's type of gathered parameters. */
 enum oc_dtype oc_adapter_dtype(const struct oc_plan *plan);
 

@@ -64,7 +64,7 @@ const struct oc_tensor oc_hf_layer[] = {
          "before heads are made contiguous", T, K),
     INTO_CORE(LAYER, "layers.attention.k", EAGER | GQA, ROPE, COMPUTE, 8, 22, "before it is repeated", T, K),
     KEPT_UNLESS(FREE_QKV, LAYER, "layers.attention.v_input_cast", AMP, FUSEDQKV, COMPUTE, 9, 10, 33, CAST_WHY, T, H),
-    KEPT(LAYER, "layers.attention.v", FLASH, REPEAT, COMPUTE, 9, 22, 21, "kept by attention", T, K),
+    KEPT(LAYER, "layers.attention.v", FLASH, REPEAT, COMPUTE, 9, 22, 21, "kept by attention", T, OC_D_KEPT_V),
     LOST(LAYER, "layers.attention.v", FLASH | REPEAT, 0, COMPUTE, 9, 12, 12, "before it is repeated", T, K),
     KEPT(LAYER, "layers.attention.v", EAGER | BATCH1, GQA, COMPUTE, 9, 22, 21, "operand of the weighted sum", T, K),
     INTO_CORE(LAYER, "layers.attention.v", EAGER, GQA | BATCH1, COMPUTE, 9, 22, "held until attention has returned", T,
@@ -110,6 +110,8 @@ const struct oc_tensor oc_hf_layer[] = {
     CORE(LAYER, "layers.attention.v_repeated", FLASH | REPEAT, 0, COMPUTE, 11, 22, 21, REPEAT_WHY, T, Q),
     LISTED("layers.attention.output", FLASH, 0, COMPUTE, 11, 22, 21,
            "kept once by attention and the projection after it", T, Q),
+    KEPT_UNLESS(FREE_OUT, LAYER, "layers.attention.merged", FLASH, 0, COMPUTE, 12, 22, 19,
+                "heads merged in a copy, the projection's input", T, OC_D_MERGED),
     LISTED("layers.attention.logsumexp", FLASH, 0, FP32, 11, 22, 21, "one number a row instead of the scores", A),
 
     /* eager */

@@ -89,6 +89,13 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_EMBEDDING] = (uint64_t)c->model_embedding_dim;
     d[OC_D_PROJECTION] = c->model_embedding_dim == c->model_hidden ? 0 : d[OC_D_EMBEDDING];
     d[OC_D_HEADS] = heads;
+    /* litgpt's values are a view of what the fused projection puts out, unless they are repeated. Source: litgpt model.py
+     * CausalSelfAttention.forward. */
+    const bool view = c->kernels_transformer == OC_OPSET_LITGPT && c->model_kv_heads == c->model_heads;
+    /* Its queries leave rope's cat() as [batch, heads, seq, ..]: flash attention's output has that layout, too (ATen
+     * empty_like), so merging the heads copies it. */
+    d[OC_D_MERGED] = c->kernels_transformer == OC_OPSET_LITGPT ? d[OC_D_Q] : 0;
+    d[OC_D_KEPT_V] = view ? d[OC_D_QKV] : d[OC_D_K];
     fill_latent(plan, d);
     if (c->model_experts) fill_experts(plan, d);
 }
