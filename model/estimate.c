@@ -44,7 +44,8 @@ static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t in
     const int64_t layers = oc_plan_layers(plan, stage, index) + (chunk->head ? plan->c.model_mtp_layers : 0);
     chunk->first_layer = before;
     const int64_t experts = moe_layers(plan, chunk->first_layer, layers);
-    const bool full = plan->c.recompute == OC_RECOMPUTE_FULL || oc_keeps_listed_ops(plan), block = plan->c.recompute_method == OC_METHOD_BLOCK;
+    const bool full = plan->c.recompute == OC_RECOMPUTE_FULL || oc_keeps_listed_ops(plan),
+               block = plan->c.recompute_method == OC_METHOD_BLOCK;
     int64_t checkpointed = !full ? 0 : block && plan->c.recompute_layers < layers ? plan->c.recompute_layers : layers;
     /* Dense layers come first where both exist. */
     const int64_t counts[2] = {layers - experts, experts};
@@ -99,18 +100,36 @@ static void begin(struct oc_build *build, const struct oc_plan *plan, int64_t st
     ledger->params = oc_build_total(build);
 }
 
-uint64_t oc_model_params(const struct oc_plan *plan)
+/* The model on one rank, all of it. */
+static void begin_whole(struct oc_build *build, struct oc_plan *whole, struct oc_ledger *ledger)
 {
-    struct oc_plan whole = *plan;
-    struct oc_config *c = &whole.c;
-    c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = 1;
+    struct oc_config *c = &whole->c;
+    c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = c->parallel_ep = c->parallel_etp = 1;
     c->parallel_first_stage_layers = c->parallel_last_stage_layers = 0;
     c->parallel_embedding_in_split = c->parallel_loss_in_split = c->parallel_sp = 0;
     c->megatron_pipeline_layout[0] = 0;
+    begin(build, whole, 0, ledger);
+}
+
+uint64_t oc_model_params(const struct oc_plan *plan)
+{
+    struct oc_plan whole = *plan;
     struct oc_ledger ledger;
     struct oc_build build;
-    begin(&build, &whole, 0, &ledger);
+    begin_whole(&build, &whole, &ledger);
     return ledger.params;
+}
+
+uint64_t oc_model_active_params(const struct oc_plan *plan)
+{
+    struct oc_plan whole = *plan;
+    struct oc_ledger ledger;
+    struct oc_build build;
+    begin_whole(&build, &whole, &ledger);
+    const uint64_t routed = oc_build_part(&build, true);
+    const int64_t experts = whole.c.model_experts, used = whole.c.model_experts_per_token;
+    if (!routed || used >= experts) return ledger.params;
+    return ledger.params - routed + routed / (uint64_t)experts * (uint64_t)used;
 }
 
 bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error)

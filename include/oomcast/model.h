@@ -29,6 +29,9 @@ bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
 /* Parameters of the whole model, each counted once, the padding of the vocabulary included. */
 uint64_t oc_model_params(const struct oc_plan *plan);
 
+/* Those of them that one token meets: of routed experts only model.experts_per_token count. */
+uint64_t oc_model_active_params(const struct oc_plan *plan);
+
 /* Replays the ledger's allocations over three steps through the caching allocator and sets rank->reserved (simulated);
  * adds to the moments' allocated bytes (class B) what large blocks that are not split hold beyond their request. False
  * when the allocator runs out of host memory. */

@@ -101,6 +101,17 @@ static void add_global_buffer(struct oc_build *build)
     add_persistent(build, "global memory buffer", why, GLOBAL, most, plan->dt.compute, OC_AT(START));
 }
 
+/* Weights that share one scale, and its bytes: one for 32 in mxfp8, one for a tile of 128 x 128 blockwise, one for the
+ * tensor otherwise. Source: TransformerEngine pytorch/tensor/mxfp8_tensor.py, float8_blockwise_tensor.py. */
+static uint64_t scale_bytes(const struct oc_plan *plan, uint64_t elements)
+{
+    switch (plan->c.precision_fp8_recipe) {
+    case OC_FP8_MXFP8: return elements / 32;
+    case OC_FP8_BLOCKWISE: return elements / (128 * 128) * 4;
+    default: return 0;
+    }
+}
+
 /* fp8 copies of the weights of linear layers: row-wise, and transposed for backward. */
 static void add_fp8_weights(struct oc_build *build)
 {
@@ -111,6 +122,9 @@ static void add_fp8_weights(struct oc_build *build)
             elements = oc_add(elements, oc_mul(build->params[i].elements, build->params[i].count));
     add_persistent(build, "fp8 weights", "linear layers keep fp8 copies of their weights, row-wise and transposed",
                    "TransformerEngine pytorch/module", oc_mul(elements, 2), OC_FP8, OC_AT(START));
+    add_persistent(build, "fp8 scales", "what the recipe scales the fp8 copies by",
+                   "TransformerEngine pytorch/tensor", oc_mul(scale_bytes(build->plan, elements), 2), OC_INT8,
+                   OC_AT(START));
 }
 
 /* Tensors of the pipeline that its last calls still refer to: they go when the next iteration's first calls return. */

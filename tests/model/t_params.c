@@ -46,6 +46,22 @@ static void ranks_add_up_to_the_model(void **state)
     assert_int_equal(sum, oc_model_params(&whole) + norms * 3);
 }
 
+/* Mixtral sends a token to 2 of 8 experts: 12.9 billion of 46.7 (arXiv:2401.04088, table 1). */
+static void a_token_meets_few_experts(void **state)
+{
+    (void)state;
+    const struct oc_plan one = help_plan(
+                             HELP_WORDS("framework=megatron", "model.name=mixtral-8x7b", "model.vocab_multiple=1")),
+                         split = help_plan(HELP_WORDS("framework=megatron", "model.name=mixtral-8x7b",
+                                                      "model.vocab_multiple=1", "parallel.ep=8", "parallel.world=8"));
+    assert_int_equal(oc_model_params(&one), 46702792704);
+    assert_int_equal(oc_model_params(&split), 46702792704);
+    assert_int_equal(oc_model_active_params(&one), 46702792704 - 32ull * 6 * 3 * 4096 * 14336);
+    assert_int_equal(oc_model_active_params(&split), oc_model_active_params(&one));
+    const struct oc_plan dense = help_plan(HELP_WORDS("model.name=llama-3-8b"));
+    assert_int_equal(oc_model_active_params(&dense), oc_model_params(&dense));
+}
+
 /* A tied embedding exists on the first and on the last stage. */
 static void tied_embeddings_are_held_twice(void **state)
 {
@@ -80,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_known_model_has_its_published_count),
         cmocka_unit_test(ranks_add_up_to_the_model),
+        cmocka_unit_test(a_token_meets_few_experts),
         cmocka_unit_test(tied_embeddings_are_held_twice),
         cmocka_unit_test(padded_vocabulary),
     };
