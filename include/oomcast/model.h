@@ -74,6 +74,72 @@ struct oc_reason {
 };
 void oc_explain(const struct oc_answer *answer, struct oc_reason *reason);
 
+/* What one optimizer step costs besides memory: for comparing two configurations of a run, not for telling its speed. */
+struct oc_cost {
+    double operations; /* floating-point operations of matrix products, all ranks together */
+    double sent;       /* bytes that one rank sends to others, mean over the pipeline's stages */
+    double host;       /* bytes between one GPU and its host */
+    double idle;       /* the pipeline's bubble, as a share of the time that the work takes */
+    int64_t samples, tokens, ranks; /* of a step */
+    int64_t grain;                  /* tokens of one micro-batch on one rank: how large its products are */
+};
+void oc_cost(const struct oc_plan *plan, struct oc_cost *cost);
+
+/* What a change means for the training, from nothing to much. */
+enum oc_effect {
+    OC_EFFECT_NONE,     /* the same numbers */
+    OC_EFFECT_ROUNDING, /* the same training in other roundings */
+    OC_EFFECT_RANKS,    /* more GPUs */
+    OC_EFFECT_TRAINING  /* another optimizer, batch or length: another training */
+};
+const char *oc_effect_name(enum oc_effect effect); /* "same results", ... */
+
+enum { OC_MAX_ADVICE = 12, OC_MAX_CHANGES = 16, OC_MAX_STEPS = 4 };
+
+/* One option that differs from the configuration as it is: INT, BOOL, ENUM or SET. */
+struct oc_change {
+    enum oc_option_id option;
+    int64_t from, to;
+};
+
+/* A configuration that fits, and what it takes to get there. Extra figures are against the configuration as it is. */
+struct oc_advice {
+    struct oc_config config; /* oc_resolve() takes it */
+    struct oc_change changes[OC_MAX_CHANGES];
+    int n_changes;
+    const char *notes[OC_MAX_STEPS]; /* what each step means, in a few words */
+    int n_steps;                     /* changes that are made for their own sake; what follows from them is not counted */
+    enum oc_effect effect;
+    struct oc_cost cost;
+    double operations; /* extra floating-point operations a token, as a share: 0.33 = a third more */
+    double sent, host; /* extra bytes of one rank in a step of as many tokens */
+    double idle;       /* extra bubble */
+    uint64_t allocated;       /* peak of the fullest stage, bytes */
+    struct oc_verdict verdict; /* simulated reserved bytes included, where an allocator was brought */
+};
+
+struct oc_advices {
+    struct oc_verdict now; /* of the configuration as it is */
+    uint64_t allocated;
+    struct oc_cost cost;
+    bool back; /* it fits: the list says what could be taken back and still fit */
+    struct oc_advice list[OC_MAX_ADVICE]; /* cheapest first; none costs more than another and saves less */
+    int n;
+    struct oc_advice nearest; /* where nothing fits: what comes nearest to it */
+    bool has_nearest;
+    int tried; /* configurations resolved */
+};
+
+/* The smallest changes that make a configuration fit, cheapest first: single ones; two, three or four together only
+ * where fewer do not suffice. Of a configuration that fits, what could be taken back. Never one that oc_resolve()
+ * refuses, rewrites or warns about. The whole space is compared by allocated bytes; `alloc` (may be NULL) then replays
+ * the few that are left. False when the configuration itself has no answer or no GPU is named. */
+bool oc_advise(const struct oc_config *config, struct oc_alloc *alloc, struct oc_advices *advices,
+               struct oc_error *error);
+
+/* "recompute none -> full, batch.micro 4 -> 2" into `text`; returns it. */
+const char *oc_advice_text(const struct oc_advice *advice, char *text, size_t size);
+
 /* Known models and GPUs: const tables made at build time from model/data/models.json and gpus.json. */
 struct oc_model_row {
     const char *name;   /* "llama-3-8b" */
