@@ -26,6 +26,11 @@ static void dry_read(struct oc_probe_backend *backend, void *to_host, const void
     memset(to_host, 0, bytes);
 }
 
+static void dry_nothing(struct oc_probe_backend *backend)
+{
+    (void)backend;
+}
+
 void oc_backend_dry(struct oc_probe_backend *backend, uint64_t limit)
 {
     *backend = (struct oc_probe_backend){.device = OC_DEVICE_DRY,
@@ -34,6 +39,8 @@ void oc_backend_dry(struct oc_probe_backend *backend, uint64_t limit)
                                          .launch = dry_launch,
                                          .fill = dry_fill,
                                          .write = dry_write,
-                                         .read = dry_read};
-    backend->loss = &backend->host_loss;
+                                         .read = dry_read,
+                                         .sync = dry_nothing,
+                                         .close = dry_nothing};
+    backend->scalars = &backend->host_scalars;
 }

@@ -34,6 +34,7 @@ struct oc_child {
     char tail[TAIL]; /* the end of what it wrote to standard error */
     size_t tail_used;
     int dropped; /* lines that were not ours */
+    enum oc_child_state state;
     char why[256];
 };
 
@@ -149,12 +150,17 @@ static bool text_of(const char *line, const char *key, char *text, size_t size)
     return true;
 }
 
-static bool is_final(const char *event)
+/* The state that a last line stands for; RUNS when it is none. */
+static enum oc_child_state state_of(const char *event)
 {
-    static const char *const finals[] = {"done", "oom", "cancelled", "failed"};
+    static const struct {
+        const char *event;
+        enum oc_child_state state;
+    } finals[] = {
+        {"done", OC_CHILD_DONE}, {"oom", OC_CHILD_OOM}, {"cancelled", OC_CHILD_CANCELLED}, {"failed", OC_CHILD_FAILED}};
     for (size_t i = 0; i < sizeof finals / sizeof finals[0]; i++)
-        if (strcmp(event, finals[i]) == 0) return true;
-    return false;
+        if (strcmp(event, finals[i].event) == 0) return finals[i].state;
+    return OC_CHILD_RUNS;
 }
 
 static void take_line(struct oc_child *child, const char *line)
@@ -168,8 +174,9 @@ static void take_line(struct oc_child *child, const char *line)
         if (fraction) child->fraction = strtod(fraction, NULL);
         if (!(child->fraction >= 0)) child->fraction = 0; /* not a number either */
         if (child->fraction > 1) child->fraction = 1;
-    } else if (is_final(event) && !child->last) {
+    } else if (state_of(event) != OC_CHILD_RUNS && !child->last) {
         child->last = strdup(line);
+        if (child->last) child->state = state_of(event);
     } else {
         child->dropped++;
     }
@@ -244,7 +251,11 @@ static void explain(struct oc_child *child, int status)
 {
     if (child->last) return; /* it has said itself how it went */
     char how[96];
-    if (WIFSIGNALED(status))
+    child->state = WIFSIGNALED(status) ? OC_CHILD_CRASHED : OC_CHILD_STRANGE;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) { /* its own watch: see oc_cli_probe() */
+        child->state = OC_CHILD_SILENT;
+        snprintf(how, sizeof how, "the probe hung: it was stopped when it made no progress any more");
+    } else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "the probe was stopped by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else if (child->dropped > 0)
@@ -275,6 +286,10 @@ bool oc_child_pump(struct oc_child *child)
     return true;
 }
 
+enum oc_child_state oc_child_state(const struct oc_child *child)
+{
+    return child->ended ? child->state : OC_CHILD_RUNS;
+}
 int oc_child_fd(const struct oc_child *child)
 {
     return child->ended ? -1 : child->out;

@@ -7,8 +7,6 @@
 
 #include "probes/ops.h"
 #include "probes/lanes.h"
-#include "probes/kernels_attention.h"
-#include "probes/kernels_matmul.h"
 
 /* ---- Filling, casting, adding, multiplying ---- */
 
@@ -20,13 +18,26 @@ OC_FN uint32_t oc_mix(uint32_t x)
     return x ^ (x >> 16);
 }
 
+/* Cosine and sine of an angle in whole turns, of any size; a CUDA thread's own would need memory of its own for large
+ * angles. Within a quarter turn of zero the series to the 9th power is exact to fp32. */
+OC_FN void oc_turn(float turns, float *cosine, float *sine)
+{
+    float quarters = floorf(4.0f * turns + 0.5f), x = (turns - 0.25f * quarters) * 6.2831853f, y = x * x;
+    float s = x * (1.0f + y * (-1.0f / 6 + y * (1.0f / 120 + y * (-1.0f / 5040 + y / 362880))));
+    float c = 1.0f + y * (-0.5f + y * (1.0f / 24 + y * (-1.0f / 720 + y / 40320)));
+    int quadrant = (int)(quarters - 4.0f * floorf(0.25f * quarters));
+    *cosine = quadrant == 0 ? c : quadrant == 1 ? -s : quadrant == 2 ? -c : s;
+    *sine = quadrant == 0 ? s : quadrant == 1 ? c : quadrant == 2 ? -s : -c;
+}
+
 OC_FN void oc_init_element(const struct oc_op_init *op, int64_t i)
 {
     float value = op->mean;
     if (op->deviation != 0.0f) { /* Box-Muller: two uniform numbers make a normal one */
         uint32_t first = oc_mix((uint32_t)i * 4u + op->seed * 2654435761u + 1u), second = oc_mix(first + 0x9e3779b9u);
-        float radius = sqrtf(-2.0f * logf(((float)(first >> 8) + 0.5f) / 16777216.0f));
-        value += op->deviation * radius * cosf(6.2831853f * ((float)(second >> 8) / 16777216.0f));
+        float radius = sqrtf(-2.0f * logf(((float)(first >> 8) + 0.5f) / 16777216.0f)), cosine, sine;
+        oc_turn((float)(second >> 8) / 16777216.0f, &cosine, &sine);
+        value += op->deviation * radius * cosine;
     }
     oc_store(op->x, i, value);
 }
@@ -43,6 +54,9 @@ OC_FN void oc_multiply_element(const struct oc_op_multiply *op, int64_t i)
     int64_t j = op->broadcast == OC_PER_ROW ? i / op->width : op->broadcast == OC_PER_COLUMN ? i % op->width : i;
     oc_store(op->y, i, oc_load(op->a, i) * oc_load(op->b, j));
 }
+
+#include "probes/kernels_attention.h"
+#include "probes/kernels_matmul.h"
 
 /* ---- RMSNorm, in the pieces that eager PyTorch runs ---- */
 
@@ -146,7 +160,7 @@ OC_FN void oc_nll_row(const struct oc_op_nll *op, int64_t row, int lane, int lan
     double sum = 0.0;
     for (int64_t token = 0; token < op->tokens; token++)
         sum -= (double)oc_load(op->lp, token * op->width + oc_load_id(op->labels, token));
-    *op->mean = sum / (double)op->tokens;
+    op->scalars->loss = sum / (double)op->tokens;
 }
 
 OC_FN void oc_nll_backward_row(const struct oc_op_nll *op, int64_t token, int lane, int lanes)

@@ -12,9 +12,10 @@
 OC_FN void oc_rope_table_element(const struct oc_op_rope_table *op, int64_t i)
 {
     int64_t position = i / op->head_dim, j = i % op->head_dim % (op->head_dim / 2);
-    float angle = (float)position * powf(op->base, -2.0f * (float)j / (float)op->head_dim);
-    oc_store(op->cosine, i, cosf(angle));
-    oc_store(op->sine, i, sinf(angle));
+    float angle = (float)position * powf(op->base, -2.0f * (float)j / (float)op->head_dim), cosine, sine;
+    oc_turn(angle / 6.2831853f, &cosine, &sine);
+    oc_store(op->cosine, i, cosine);
+    oc_store(op->sine, i, sine);
 }
 
 OC_FN void oc_rope_element(const struct oc_op_rope *op, int64_t i)

@@ -137,12 +137,12 @@ static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struc
     struct oc_op_nll nll = {.n = 1,
                             .lp = lp->array,
                             .labels = train->labels->array,
-                            .mean = train->backend->loss,
+                            .scalars = train->backend->scalars,
                             .tokens = train->tokens,
                             .width = train->vocab};
     oc_launch(train, OC_OP_nll, &nll);
     double loss = 0;
-    train->backend->read(train->backend, &loss, train->backend->loss, sizeof loss);
+    train->backend->read(train->backend, &loss, &train->backend->scalars->loss, sizeof loss);
     train->loss += loss / train->micro_batches;
     train->lp = oc_save(train, lp);
     oc_let_go(train, &lp);

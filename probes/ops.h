@@ -10,6 +10,11 @@
 
 #include "probes/half.h"
 
+/* What kernels say in numbers. */
+struct oc_scalars {
+    double loss; /* mean over the tokens of one micro-batch */
+};
+
 struct oc_op_init { /* x[n] = mean + deviation x (a normal number made from seed and index) */
     int64_t n;
     struct oc_array x;
@@ -109,12 +114,12 @@ struct oc_op_silu { /* forward: y[n] = x sigmoid(x); backward: dx[n] = dy x deri
     struct oc_array x, y, dy, dx;
 };
 
-struct oc_op_nll { /* forward, n = 1: *mean = mean over tokens of -lp[t, labels[t]]; backward, n = T: dlp[n, width] */
+struct oc_op_nll { /* forward, n = 1: loss = mean over tokens of -lp[t, labels[t]]; backward, n = T: dlp[n, width] */
     int64_t n;
     struct oc_array lp, labels, dlp;
-    double *mean;
+    struct oc_scalars *scalars;
     int64_t tokens, width;
-    float scale; /* backward: what the mean is multiplied by */
+    float scale; /* backward: what the loss is multiplied by */
 };
 
 struct oc_matrix { /* where element (row, column) of the matrix of one sample and head lies */

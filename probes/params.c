@@ -157,6 +157,7 @@ static void ask(struct oc_train *train, const char *phase)
 {
     const struct oc_probe_options *options = train->options;
     if (!options->progress || train->cancelled) return;
+    train->backend->sync(train->backend); /* what is said to run does run */
     train->cancelled = !options->progress(options->user, phase, train->step, options->steps);
     train->next_progress = oc_seconds() + PROGRESS_SECONDS;
 }
@@ -171,7 +172,7 @@ void oc_train_at(struct oc_train *train, enum oc_phase phase, enum oc_part part,
 
 bool oc_train_stopped(const struct oc_train *train)
 {
-    return train->cancelled || train->books->out_of_memory;
+    return train->cancelled || train->books->out_of_memory || train->backend->failed;
 }
 
 void oc_launch(struct oc_train *train, enum oc_op op, const void *args)

@@ -49,7 +49,9 @@ static void run_steps(struct oc_train *train, struct oc_probe_result *result)
         if (train->backend->device != OC_DEVICE_DRY && result->n_losses < OC_MAX_LOSSES)
             result->losses[result->n_losses++] = train->loss;
     }
-    if (train->books->out_of_memory)
+    if (train->backend->failed)
+        fail(result, OC_PROBE_FAILED, train->backend->why);
+    else if (train->books->out_of_memory)
         say_out_of_memory(train->books, result);
     else if (train->cancelled)
         fail(result, OC_PROBE_CANCELLED, "the run was cancelled");
@@ -76,6 +78,36 @@ static void run_on(struct oc_probe_backend *backend, const struct oc_plan *plan,
     oc_books_close(&books);
 }
 
+int64_t oc_device_overhead(const struct oc_probe_result *result)
+{
+    return (int64_t)(result->bytes.peak - result->bytes.before) - (int64_t)result->rank.reserved;
+}
+
+/* Opens what `options` ask for, or for AUTO what there is. False with the reason in the result. */
+static bool open_backend(struct oc_probe_backend *backend, const struct oc_probe_options *options,
+                         struct oc_probe_result *result)
+{
+    if (options->device == OC_DEVICE_DRY) {
+        oc_backend_dry(backend, options->limit);
+        return true;
+    }
+    if (options->device != OC_DEVICE_HOST) {
+        if (oc_backend_cuda(backend, options->ordinal, options->limit)) {
+            const bool taken = options->alone && options->device == OC_DEVICE_AUTO && backend->bytes.others != 0;
+            if (!taken) return true;
+            backend->close(backend);
+            snprintf(backend->why, sizeof backend->why, "other processes may be computing on the GPU");
+        }
+        if (options->device == OC_DEVICE_CUDA) {
+            fail(result, OC_PROBE_FAILED, backend->why);
+            return false;
+        }
+        snprintf(result->fallback, sizeof result->fallback, "%s", backend->why);
+    }
+    oc_backend_host(backend, options->limit);
+    return true;
+}
+
 bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *options, struct oc_probe_result *result)
 {
     const double start = oc_seconds();
@@ -90,15 +122,11 @@ bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *opt
     struct oc_probe_backend backend;
     if (reason) {
         fail(result, OC_PROBE_FAILED, reason);
-    } else if (result->device == OC_DEVICE_CUDA) {
-        fail(result, OC_PROBE_FAILED,
-             "this build of the probe has no CUDA backend; --device host measures host memory");
-    } else {
-        if (result->device == OC_DEVICE_DRY)
-            oc_backend_dry(&backend, own.limit);
-        else
-            oc_backend_host(&backend, own.limit);
+    } else if (open_backend(&backend, &own, result)) {
+        result->device = backend.device;
         run_on(&backend, plan, &own, result);
+        result->bytes = backend.bytes;
+        backend.close(&backend);
     }
     result->seconds = oc_seconds() - start;
     return result->status == OC_PROBE_DONE;

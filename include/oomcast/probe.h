@@ -20,11 +20,22 @@ struct oc_measured_entry {
     uint64_t bytes; /* of all instances */
 };
 
-enum { OC_MAX_MEASURED = 256, OC_MAX_LOSSES = 64 };
+enum { OC_MAX_MEASURED = 256, OC_MAX_LOSSES = 64, OC_PROBE_WHY = 224 };
+
+/* What the device itself says of its memory, below the allocator: only a GPU says anything. */
+struct oc_device_bytes {
+    bool measured;         /* false: nothing below is known */
+    char name[64];         /* of the GPU */
+    uint64_t total;        /* as CUDA reports it */
+    uint64_t before, peak; /* in use by everybody, once this process had its context, and at most while it ran */
+    bool context_known;    /* NVML saw the device before this process came to it */
+    uint64_t context;      /* what the context took: driver, kernels, stacks */
+    int others;            /* processes that compute on it beside this one; -1 = unknown */
+};
 
 struct oc_probe_result {
     enum oc_probe_status status;
-    char why[224]; /* one sentence unless DONE */
+    char why[OC_PROBE_WHY]; /* one sentence unless DONE */
     enum oc_device device;
     uint64_t plan_hash;
     struct oc_rank rank;                               /* measured (host, cuda) or simulated (dry) */
@@ -33,14 +44,18 @@ struct oc_probe_result {
     double losses[OC_MAX_LOSSES]; /* after each step; none on dry */
     int n_losses;
     double seconds;
+    struct oc_device_bytes bytes;
+    char fallback[OC_PROBE_WHY]; /* why AUTO ran on the host: a sentence; "" where it did not have to */
 };
 
 struct oc_probe_options {
-    enum oc_device device;
-    int steps;        /* at least 2: the first and a steady one */
-    uint64_t limit;   /* bytes of segments at most; 0 = none */
-    bool poison;      /* fill freed memory with 0xA5 */
-    const char *drop; /* tests: name of a saved tensor to free and poison before its backward; NULL = none */
+    enum oc_device device; /* AUTO: the GPU where there is one that can be used, else the host */
+    int ordinal;           /* which GPU of those that are visible */
+    bool alone;            /* AUTO leaves a GPU alone where other processes compute */
+    int steps;             /* at least 2: the first and a steady one */
+    uint64_t limit;        /* bytes of segments at most; 0 = none */
+    bool poison;           /* fill freed memory with 0xA5 */
+    const char *drop;      /* tests: name of a saved tensor to free and poison before its backward; NULL = none */
     /* Called now and then from inside the run; returning false cancels it. May be NULL. */
     bool (*progress)(void *user, const char *phase, int step, int steps);
     void *user;
@@ -49,6 +64,9 @@ struct oc_probe_options {
 /* Runs the plan's training step in this process. `result` is always filled; returns status == OC_PROBE_DONE. A plan for
  * which oc_probe_covers() gives a reason FAILS with that reason. */
 bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *options, struct oc_probe_result *result);
+
+/* What the device gave beyond the allocator's segments, bytes: 0 where cudaMalloc gives what it is asked for. */
+int64_t oc_device_overhead(const struct oc_probe_result *result);
 
 /* Cuts a plan to what runs in about `seconds` on one core and `bytes` of memory: layers first (to no fewer than 2),
  * then micro-batch, then vocabulary or sequence, whichever is larger, then widths. Parallelism is taken out (one rank's
@@ -66,6 +84,19 @@ struct oc_child *oc_child_start(const char *executable, char *const argv[], stru
 int oc_child_fd(const struct oc_child *child); /* to poll() on; -1 when the child has ended */
 /* Reads what is there without blocking. True when the child has ended and oc_child_line() holds its last words. */
 bool oc_child_pump(struct oc_child *child);
+/* How it stands with a child. */
+enum oc_child_state {
+    OC_CHILD_RUNS,
+    OC_CHILD_DONE, /* these four it has said itself, in its last line */
+    OC_CHILD_OOM,
+    OC_CHILD_CANCELLED,
+    OC_CHILD_FAILED,
+    OC_CHILD_SILENT,  /* it made no progress for too long, and was stopped */
+    OC_CHILD_CRASHED, /* a signal stopped it */
+    OC_CHILD_STRANGE  /* it ended without a result, or is no probe */
+};
+enum oc_child_state oc_child_state(const struct oc_child *child);
+
 const char *oc_child_phase(const struct oc_child *child); /* of the last progress line, or "" */
 double oc_child_fraction(const struct oc_child *child);   /* 0..1 of it */
 const char *oc_child_line(const struct oc_child *child);  /* the final JSON line, or "" */

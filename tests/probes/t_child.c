@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,15 +17,9 @@
 #include <cmocka.h>
 
 #include "oomcast/probe.h"
+#include "tests/probes/help_process.h"
 
 #define PROGRESS "{\"event\":\"progress\",\"phase\":\"backward\",\"step\":1,\"fraction\":0.25}"
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* A shell that speaks for the probe. */
 static struct oc_child *start(const char *script)
@@ -41,9 +34,9 @@ static struct oc_child *start(const char *script)
 /* Waits until the child has ended, as a screen does: poll, then pump. */
 static void wait_for(struct oc_child *child, double seconds)
 {
-    const double end = now() + seconds;
+    const double end = help_now() + seconds;
     while (!oc_child_pump(child)) {
-        assert_true(now() < end);
+        assert_true(help_now() < end);
         struct pollfd poll_fd = {.fd = oc_child_fd(child), .events = POLLIN};
         assert_true(poll_fd.fd >= 0);
         poll(&poll_fd, 1, 20);
@@ -94,6 +87,7 @@ static void a_crash_keeps_what_was_said(void **state)
     wait_for(child, 5);
     assert_string_equal(oc_child_phase(child), "backward");
     assert_string_equal(oc_child_line(child), "");
+    assert_int_equal(oc_child_state(child), OC_CHILD_CRASHED);
     assert_non_null(strstr(oc_child_why(child), "signal 11"));
     assert_non_null(strstr(oc_child_why(child), "bad  [31mthing")); /* no escape reaches a terminal */
     oc_child_end(child);
@@ -104,6 +98,7 @@ static void silence_and_noise_are_said(void **state)
     (void)state;
     struct oc_child *child = start("exit 70");
     wait_for(child, 5);
+    assert_int_equal(oc_child_state(child), OC_CHILD_STRANGE);
     assert_non_null(strstr(oc_child_why(child), "status 70"));
     oc_child_end(child);
 
@@ -135,51 +130,21 @@ static void no_program_is_an_error(void **state)
 
 /* ---- Ending ---- */
 
-static bool is_gone(pid_t pid)
-{
-    char path[64], text[256] = "";
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    FILE *file = fopen(path, "r");
-    if (!file) return true;
-    const char *name = fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
-    fclose(file);
-    return !name || name[2] == 'Z';
-}
-
 static void assert_gone_within(pid_t pid, double seconds)
 {
-    const double end = now() + seconds;
-    while (!is_gone(pid)) {
-        assert_true(now() < end);
+    const double end = help_now() + seconds;
+    while (!help_is_gone(pid)) {
+        assert_true(help_now() < end);
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
 }
 
-/* The first process whose parent is `parent`; 0 when there is none. */
-static pid_t child_of(pid_t parent)
-{
-    DIR *proc = opendir("/proc");
-    assert_non_null(proc);
-    pid_t found = 0;
-    for (struct dirent *entry; !found && (entry = readdir(proc));) {
-        char path[300], text[512] = "";
-        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
-        FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "r") : NULL;
-        if (!file) continue;
-        const char *name = fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
-        fclose(file);
-        if (name && strtol(name + 3, NULL, 10) == parent) found = (pid_t)strtol(text, NULL, 10); /* ") S PPID" */
-    }
-    closedir(proc);
-    return found;
-}
-
 static pid_t wait_for_child_of(pid_t parent)
 {
-    const double end = now() + 5;
+    const double end = help_now() + 5;
     pid_t pid = 0;
-    while (!(pid = child_of(parent))) {
-        assert_true(now() < end);
+    while (!(pid = help_child_of(parent))) {
+        assert_true(help_now() < end);
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
     return pid;
@@ -188,10 +153,10 @@ static pid_t wait_for_child_of(pid_t parent)
 /* Runs until its first progress line is there, so that it has set itself up. */
 static void wait_for_phase(struct oc_child *child)
 {
-    const double end = now() + 10;
+    const double end = help_now() + 10;
     while (!oc_child_phase(child)[0]) {
         assert_false(oc_child_pump(child));
-        assert_true(now() < end);
+        assert_true(help_now() < end);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
 }
@@ -208,14 +173,14 @@ static void a_running_child_is_ended(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct oc_child *child = start(rows[i].script);
         wait_for_phase(child);
-        const pid_t pid = child_of(getpid());
+        const pid_t pid = help_child_of(getpid());
         assert_true(pid > 0);
-        const double begin = now();
+        const double begin = help_now();
         oc_child_end(child);
-        assert_true(now() - begin < 0.05);
+        assert_true(help_now() - begin < 0.05);
         assert_gone_within(pid, rows[i].most);
-        assert_true(now() - begin >= rows[i].least);
-        while (child_of(getpid())) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* reaped, too */
+        assert_true(help_now() - begin >= rows[i].least);
+        while (help_child_of(getpid())) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* reaped, too */
     }
 }
 
@@ -249,10 +214,10 @@ static void the_program_can_be_cancelled(void **state)
     struct oc_child *child = oc_child_start(OOMCAST_BIN, long_run, &error);
     assert_non_null(child);
     wait_for_phase(child);
-    const double begin = now();
+    const double begin = help_now();
     kill(wait_for_child_of(getpid()), SIGTERM);
     wait_for(child, 5);
-    assert_true(now() - begin < 3);
+    assert_true(help_now() - begin < 3);
     assert_non_null(strstr(oc_child_line(child), "\"cancelled\""));
     oc_child_end(child);
 }
@@ -271,7 +236,7 @@ static void the_program_dies_with_its_parent(void **state)
     }
     const pid_t probe = wait_for_child_of(between);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* it has begun */
-    assert_false(is_gone(probe));
+    assert_false(help_is_gone(probe));
     kill(between, SIGKILL);
     assert_int_equal(waitpid(between, NULL, 0), between);
     assert_gone_within(probe, 2);

@@ -182,20 +182,20 @@ static void negative_log_likelihood(void **state)
     (void)state;
     enum { T = 4, V = 3 };
     int64_t labels[T] = {2, 0, 1, 2};
-    double mean = 0;
+    struct oc_scalars scalars = {0};
     float lp[T * V], dlp[T * V];
     struct oc_op_nll op = {.n = 1,
                            .lp = draw(lp, T * V),
                            .labels = {labels, OC_INT64},
                            .dlp = array(dlp),
-                           .mean = &mean,
+                           .scalars = &scalars,
                            .tokens = T,
                            .width = V,
                            .scale = 8};
     oc_host_launch(OC_OP_nll, &op);
     double expected = 0;
     for (int t = 0; t < T; t++) expected -= (double)lp[t * V + labels[t]] / T;
-    assert_true(fabs(mean - expected) < 1e-12);
+    assert_true(fabs(scalars.loss - expected) < 1e-12);
     op.n = T;
     oc_host_launch(OC_OP_nll_backward, &op);
     for (int i = 0; i < T * V; i++) assert_true(dlp[i] == (labels[i / V] == i % V ? -2.0f : 0.0f)); /* 8 / 4 tokens */

@@ -48,6 +48,7 @@ static void the_probe_needs_nothing_of_the_model_but_base(void **state)
     list(OC_LIB_PROBE, "--undefined-only", &needed);
     list(OC_LIB_PROBE, "--defined-only --extern-only", &own);
     list(OC_LIB_BASE, "--defined-only --extern-only", &base);
+    if (OC_LIB_KERNELS[0]) list(OC_LIB_KERNELS, "--defined-only --extern-only", &own); /* its CUDA half */
     assert_true(has(&own, "oc_probe_run"));
     assert_true(has(&needed, "oc_alloc_get") && has(&base, "oc_alloc_get"));
     for (int i = 0; i < needed.n; i++)

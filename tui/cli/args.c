@@ -98,6 +98,11 @@ static bool set_parent(struct oc_args *args, const char *value)
     return oc_parse_integer(value, false, &args->parent) && args->parent > 0;
 }
 
+static bool set_quiet(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, false, &args->quiet) && args->quiet > 0 && args->quiet < 1000000;
+}
+
 static bool set_depth(struct oc_args *args, const char *value)
 {
     return oc_depth_find(value, &args->depth);
@@ -140,6 +145,8 @@ static const struct flag flags[] = {
     {"--full", 0, NULL, PROBE, ON(full), "at full size, nothing cut; dry always is"},
     {"--json", 0, NULL, PROBE, ON(json), "one JSON object a line: progress, then the result"},
     {"--ppid", 0, "PID", PROBE, set_parent, 0, NULL},
+    {"--polite", 0, NULL, PROBE, ON(polite), NULL},
+    {"--quiet", 0, "SECONDS", PROBE, set_quiet, 0, NULL},
     {"--plain", 0, NULL, OPEN, ON(plain), "the text report, even in a terminal"},
     {"--no-live", 0, NULL, OPEN, ON(no_live), "run the probe only when asked to, with p"},
     {"--theme", 0, "NAME|FILE", OPEN, set_theme, 0, "colours of the screen (see `oomcast themes`)"},
@@ -280,7 +287,7 @@ static bool find_command(struct oc_args *args, int argc, char *const argv[], int
 bool oc_args_read(struct oc_args *args, int argc, char *const argv[], struct oc_error *error)
 {
     int command;
-    *args = (struct oc_args){.command = oc_commands, .steps = 4};
+    *args = (struct oc_args){.command = oc_commands, .steps = 4, .quiet = 60};
     if (!find_command(args, argc, argv, &command, error)) return false;
     args->unit = args->command->unit;
     bool options_ended = false;

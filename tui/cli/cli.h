@@ -43,6 +43,8 @@ struct oc_args {
     bool json, full;
     int steps;
     int64_t limit;  /* bytes the probe may take; 0 = its own choice */
+    bool polite;    /* AUTO leaves a GPU alone that others use */
+    int64_t quiet;  /* seconds without progress after which a probe with a parent ends itself */
     int64_t parent; /* process id of the parent that a probe must not outlive; 0 = none */
     bool plain, no_live, ascii, no_display;
     enum oc_depth depth; /* colours */

@@ -61,6 +61,13 @@ static bool is_cancelled(void)
     return sigpending(&set) == 0 && (sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGINT) == 1);
 }
 
+/* A process that somebody waits for ends itself when nothing happens for so long, whatever it is stuck in: the next
+ * sign of life puts the end off again. */
+static void set_watch(const struct oc_args *args)
+{
+    if (args->parent != 0) alarm((unsigned)args->quiet);
+}
+
 /* ---- progress ---- */
 
 static double now(void)
@@ -74,6 +81,7 @@ static double now(void)
 static bool say_progress(void *user, const char *phase, int step, int steps)
 {
     struct run *run = user;
+    set_watch(run->args);
     if (is_cancelled()) return false;
     if (!run->args->json) return true;
     const double time = now();
@@ -96,6 +104,29 @@ static bool say_progress(void *user, const char *phase, int step, int steps)
 
 /* ---- the result, for programs ---- */
 
+/* What the GPU itself said. Without one there is nothing: host memory is not a GPU's. */
+static void put_device_json(struct oc_json *json, const struct oc_probe_result *result)
+{
+    const struct oc_device_bytes *bytes = &result->bytes;
+    if (!bytes->measured) return;
+    oc_json_object(json, "gpu", true);
+    oc_json_string(json, "name", bytes->name);
+    oc_json_unsigned(json, "total", bytes->total);
+    oc_json_unsigned(json, "before", bytes->before);
+    oc_json_unsigned(json, "peak", bytes->peak);
+    oc_json_signed(json, "overhead", oc_device_overhead(result));
+    if (bytes->context_known)
+        oc_json_unsigned(json, "context", bytes->context);
+    else
+        oc_json_null(json, "context");
+    if (bytes->others >= 0)
+        oc_json_signed(json, "others", bytes->others);
+    else
+        oc_json_null(json, "others");
+    oc_json_string(json, "by", oc_evidence_name(OC_MEASURED));
+    oc_json_close(json);
+}
+
 static void put_json(const struct run *run, struct oc_buffer *out)
 {
     const struct oc_probe_result *result = &run->result;
@@ -106,6 +137,7 @@ static void put_json(const struct run *run, struct oc_buffer *out)
     oc_json_string(&json, "event", events[result->status]);
     oc_json_string(&json, "plan", hash);
     oc_json_string(&json, "device", oc_device_name(result->device));
+    if (result->fallback[0]) oc_json_string(&json, "fallback", result->fallback);
     if (result->status != OC_PROBE_DONE) oc_json_string(&json, "why", result->why);
     oc_json_string(&json, "cut", run->cut);
     oc_json_number(&json, "seconds", result->seconds);
@@ -125,6 +157,7 @@ static void put_json(const struct run *run, struct oc_buffer *out)
         oc_json_close(&json);
     }
     oc_json_close(&json);
+    put_device_json(&json, result);
     oc_json_close(&json);
 }
 
@@ -163,6 +196,29 @@ static void put_comparison(const struct run *run, struct oc_buffer *out)
     put_line(out, "reserved", model->reserved, rank->reserved, unit);
 }
 
+static void put_amount(struct oc_buffer *out, const char *name, uint64_t bytes, enum oc_unit unit, const char *note)
+{
+    char amount[OC_BYTES_TEXT];
+    oc_putf(out, "  %-24s%16s%16s  %s\n", name, "", oc_format_amount(bytes, unit, 15, amount, sizeof amount), note);
+}
+
+/* Below the allocator: what the driver took, and whether it gave what it was asked for. */
+static void put_device(const struct run *run, struct oc_buffer *out)
+{
+    const struct oc_device_bytes *bytes = &run->result.bytes;
+    const enum oc_unit unit = run->args->unit;
+    if (!bytes->measured) return;
+    const int64_t overhead = oc_device_overhead(&run->result);
+    char more[OC_BYTES_TEXT], others[64] = "of every process";
+    if (bytes->others == 0) snprintf(others, sizeof others, "this process alone");
+    if (bytes->others > 0) snprintf(others, sizeof others, "%d other processes too", bytes->others);
+    oc_putf(out, "  on the device, %s\n", oc_unit_name(unit));
+    if (bytes->context_known) put_amount(out, "  context", bytes->context, unit, "measured");
+    put_amount(out, "  before the run", bytes->before, unit, others);
+    snprintf(more, sizeof more, "%+" PRId64 " B beyond reserved", overhead);
+    put_amount(out, "  at its peak", bytes->peak, unit, more);
+}
+
 static void put_losses(const struct oc_probe_result *result, struct oc_buffer *out)
 {
     if (result->n_losses == 0) return;
@@ -181,13 +237,19 @@ static void put_text(const struct run *run, struct oc_buffer *out)
     oc_putf(out,
             "%s on %s: %" PRId64 " layers, hidden %" PRId64 ", vocabulary %" PRId64 ", %" PRId64 " x %" PRId64
             " tokens, %.2f s\n",
-            result->device == OC_DEVICE_DRY ? "Simulated" : "Measured", oc_device_name(result->device), c->model_layers,
+            result->device == OC_DEVICE_DRY ? "Simulated" : "Measured",
+            result->bytes.measured ? result->bytes.name : oc_device_name(result->device), c->model_layers,
             c->model_hidden, run->plan.vocab, c->batch_micro, c->batch_seq, result->seconds);
     if (run->cut[0]) {
         oc_put(out, "  cut to this size: ");
         oc_put_wrapped(out, run->cut, 20, 4, 78);
     }
+    if (result->fallback[0]) {
+        oc_put(out, "  No GPU was used: ");
+        oc_put_wrapped(out, result->fallback, 19, 4, 78);
+    }
     put_comparison(run, out);
+    put_device(run, out);
     put_losses(result, out);
 }
 
@@ -215,9 +277,14 @@ static enum oc_exit probe(struct run *run, struct oc_buffer *out, struct oc_erro
     const uint64_t limit = args->limit ? (uint64_t)args->limit : full ? 0 : default_limit;
     if (!full) oc_probe_fit(&run->plan, limit, default_seconds, run->cut, sizeof run->cut);
 
-    const struct oc_probe_options options = {
-        .device = args->device, .steps = args->steps, .limit = limit, .progress = say_progress, .user = run};
+    const struct oc_probe_options options = {.device = args->device,
+                                             .steps = args->steps,
+                                             .limit = limit,
+                                             .alone = args->polite,
+                                             .progress = say_progress,
+                                             .user = run};
     hold_signals();
+    set_watch(args);
     const bool done = oc_probe_run(&run->plan, &options, &run->result);
     if (args->json) {
         put_json(run, out);

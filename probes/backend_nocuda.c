@@ -1,0 +1,13 @@
+/* In place of backend_cuda.c where no CUDA compiler was found, or none was wanted. */
+#include <stdio.h>
+
+#include "probes/backend.h"
+
+bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, uint64_t limit)
+{
+    (void)ordinal, (void)limit;
+    *backend = (struct oc_probe_backend){.device = OC_DEVICE_CUDA};
+    snprintf(backend->why, sizeof backend->why,
+             "this build has no CUDA: it was made without nvcc, or with OOMCAST_CUDA=OFF");
+    return false;
+}
