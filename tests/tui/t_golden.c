@@ -15,18 +15,34 @@
 
 #include "help_fake.h"
 
+#define VIEW(name, keys)                                                                                               \
+    {name "-80x24-colour", 80, 24, keys, COLOUR}, {name "-80x24-mono", 80, 24, keys, MONO},                            \
+        {name "-80x24-ascii", 80, 24, keys, ASCII}, {name "-160x48-colour", 160, 48, keys, COLOUR},                    \
+        {name "-160x48-mono", 160, 48, keys, MONO},                                                                    \
+    {                                                                                                                  \
+        name "-160x48-ascii", 160, 48, keys, ASCII                                                                     \
+    }
+
 static const struct golden {
     const char *name;
     int width, height;
-    const char *keys;
+    const char *keys; /* a 'p' stands for a pipeline of four stages */
     enum { COLOUR, EIGHT, MONO, ASCII } kind;
 } goldens[] = {
-    {"fit-80x24-colour", 80, 24, "", COLOUR},     {"fit-80x24-eight", 80, 24, "", EIGHT},
-    {"fit-80x24-mono", 80, 24, "", MONO},         {"fit-80x24-ascii", 80, 24, "bh", ASCII},
-    {"fit-160x48-colour", 160, 48, "bl", COLOUR}, {"fit-160x48-mono", 160, 48, "bl", MONO},
-    {"fit-160x48-ascii", 160, 48, "", ASCII},     {"fit-60x20-colour", 60, 20, "", COLOUR},
-    {"panel-60x20-colour", 60, 20, "\t", COLOUR}, {"fit-40x10-ascii", 40, 10, "", ASCII},
-    {"help-80x24-colour", 80, 24, "?", COLOUR},   {"why-80x24-colour", 80, 24, "w", COLOUR},
+    {"fit-80x24-colour", 80, 24, "", COLOUR},
+    {"fit-80x24-eight", 80, 24, "", EIGHT},
+    {"fit-80x24-mono", 80, 24, "", MONO},
+    {"fit-80x24-ascii", 80, 24, "bh", ASCII},
+    {"fit-160x48-colour", 160, 48, "bl", COLOUR},
+    {"fit-160x48-mono", 160, 48, "bl", MONO},
+    {"fit-160x48-ascii", 160, 48, "", ASCII},
+    {"fit-60x20-colour", 60, 20, "", COLOUR},
+    {"panel-60x20-colour", 60, 20, "\t", COLOUR},
+    {"fit-40x10-ascii", 40, 10, "", ASCII},
+    {"help-80x24-colour", 80, 24, "?", COLOUR},
+    {"why-80x24-colour", 80, 24, "w", COLOUR},
+    VIEW("step", "2"),
+    VIEW("pipeline", "p3jj"),
 };
 
 enum { N_GOLDENS = sizeof goldens / sizeof goldens[0] };
@@ -56,7 +72,16 @@ static char *draw(const struct golden *golden)
     fold_all_but(&app->panel, "Precision");
     assert_true(oc_canvas_resize(&canvas, golden->width, golden->height));
     oc_app_draw(app, &canvas);
-    for (const char *key = golden->keys; *key; key++) oc_app_key(app, *key);
+    for (const char *key = golden->keys; *key; key++) {
+        if (*key == 'p') {
+            struct oc_config config = oc_app_case(app)->config;
+            oc_option_put(&config, OC_OPT_parallel_pp, 4);
+            oc_set_given(&config, OC_OPT_parallel_pp, true);
+            oc_app_take(app, &config, "pipeline");
+        } else {
+            oc_app_key(app, *key);
+        }
+    }
     oc_app_draw(app, &canvas);
     FILE *out = open_memstream(&text, &size);
     oc_canvas_write(&canvas, out);

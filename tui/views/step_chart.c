@@ -72,12 +72,16 @@ static int capacity_row(const struct chart *chart)
     return row < chart->plot.h ? row : chart->plot.h - 1;
 }
 
+/* Where a cell is one class only, what is less than half of it is left out: a whole cell would say too much. */
 static void edges_of(const struct chart *chart, const struct oc_sample *sample, int *edges)
 {
     uint64_t values[OC_CLASSES];
     for (int i = 0; i < OC_CLASSES; i++)
         values[i] = sample->classes[i] > chart->below[i] ? sample->classes[i] - chart->below[i] : 0;
-    oc_bar_edges(values, OC_CLASSES, chart->scale, chart->plot.h * units_per_cell(chart->canvas), edges);
+    int units = chart->plot.h * units_per_cell(chart->canvas);
+    for (int i = 0; i < OC_CLASSES && units == chart->plot.h; i++)
+        if ((double)values[i] * units * 2 < (double)chart->scale) values[i] = 0;
+    oc_bar_edges(values, OC_CLASSES, chart->scale, units, edges);
 }
 
 static void draw_columns(const struct chart *chart)

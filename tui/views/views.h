@@ -17,11 +17,14 @@ struct oc_view_ops {
     const struct oc_view_key *keys; /* ended by a row of OC_REQUESTS; NULL = none */
 };
 
-extern const struct oc_view_ops oc_view_fit, oc_view_step;
+extern const struct oc_view_ops oc_view_fit, oc_view_step, oc_view_pipeline;
 
 /* All views in the order of their numbers; at most OC_VIEWS_MAX. */
 extern const struct oc_view_ops *const oc_views[];
 extern const int oc_n_views;
+
+/* The number of a view, from 0. */
+int oc_view_index(const struct oc_view_ops *view);
 
 /* What a view remembers. */
 void *oc_view_state(const struct oc_app *app, const struct oc_view_ops *view);

@@ -1,0 +1,303 @@
+/* The views beside the fit view: their keys, what they say, and that none draws outside its rectangle. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "help_fake.h"
+#include "tui/views/step.h"
+#include "tui/views/views.h"
+
+struct fixture {
+    struct oc_input input;
+    struct oc_app app;
+    struct oc_theme theme;
+    struct oc_canvas canvas;
+};
+
+static int open_app(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct oc_error error;
+    if (!f) return -1;
+    f->input = oc_fake_input();
+    f->theme = oc_fake_theme();
+    f->canvas.theme = &f->theme;
+    f->canvas.colour = true;
+    *state = f;
+    return oc_app_start(&f->app, &oc_fake_model, &f->input, &error) && oc_canvas_resize(&f->canvas, 160, 48) ? 0 : -1;
+}
+
+static int close_app(void **state)
+{
+    struct fixture *f = *state;
+    oc_app_end(&f->app);
+    oc_canvas_free(&f->canvas);
+    free(f);
+    return 0;
+}
+
+/* Draws after each key, as the program does: moves go by what was drawn. */
+static void keys(struct fixture *f, const char *text)
+{
+    oc_app_draw(&f->app, &f->canvas);
+    for (; *text; text++) {
+        oc_app_key(&f->app, *text == '\n' ? OC_KEY_ENTER : *text == '\033' ? OC_KEY_ESCAPE : *text);
+        oc_app_draw(&f->app, &f->canvas);
+    }
+}
+
+static void set(struct fixture *f, const char *assignment)
+{
+    struct oc_config config = oc_app_case(&f->app)->config;
+    enum oc_option_id id;
+    assert_true(oc_config_assign(&config, assignment, &id, NULL));
+    oc_app_take(&f->app, &config, assignment);
+}
+
+static void assert_drawn(struct fixture *f, const char *text, bool there)
+{
+    oc_app_draw(&f->app, &f->canvas);
+    char *screen = oc_fake_text(&f->canvas);
+    if ((strstr(screen, text) != NULL) != there)
+        fail_msg("\"%s\" is%s on the screen:\n%s", text, there ? " not" : "", screen);
+    free(screen);
+}
+
+/* ---- the step ---- */
+
+static const struct oc_sample *cursor(struct fixture *f)
+{
+    return oc_step_cursor(oc_view_state(&f->app, &oc_view_step));
+}
+
+static void the_cursor_starts_on_the_peak_and_walks(void **state)
+{
+    struct fixture *f = *state;
+    keys(f, "2");
+    const struct oc_timeline *timeline = &((struct oc_step_state *)oc_view_state(&f->app, &oc_view_step))->timeline;
+    const struct oc_sample *top = &timeline->samples[OC_STEADY][oc_timeline_peak(timeline, OC_STEADY)];
+    assert_ptr_equal(cursor(f), top);
+    assert_drawn(f, "steady iteration, forward of output layer, micro-batch 2", true);
+    keys(f, "h");
+    assert_true(cursor(f) < top);
+    keys(f, "l");
+    assert_ptr_equal(cursor(f), top);
+    keys(f, "g");
+    assert_int_equal(cursor(f)->place.iteration, OC_FIRST);
+    assert_int_equal(cursor(f)->place.moment, OC_M_INIT);
+    keys(f, "L");
+    assert_int_equal(cursor(f)->place.moment, OC_M_FORWARD);
+    keys(f, "L");
+    assert_int_equal(cursor(f)->place.moment, OC_M_BACKWARD);
+    keys(f, "H");
+    assert_int_equal(cursor(f)->place.moment, OC_M_FORWARD);
+    keys(f, "G");
+    assert_int_equal(cursor(f)->place.moment, OC_M_IDLE);
+    keys(f, "\n");
+    assert_ptr_equal(cursor(f), top);
+}
+
+/* From the left end of the steady iteration lies the first one, also where only one of them is drawn. */
+static void the_left_end_leads_to_the_first_iteration(void **state)
+{
+    struct fixture *f = *state;
+    for (int width = 80; width <= 160; width += 80) {
+        assert_true(oc_canvas_resize(&f->canvas, width, 24));
+        keys(f, "2G");
+        for (int i = 0; i < 300 && cursor(f)->place.iteration == OC_STEADY; i++) keys(f, "h");
+        assert_int_equal(cursor(f)->place.iteration, OC_FIRST);
+        for (int i = 0; i < 300 && cursor(f)->place.iteration == OC_FIRST; i++) keys(f, "l");
+        assert_int_equal(cursor(f)->place.iteration, OC_STEADY);
+    }
+}
+
+static void peaks_are_found_both_ways(void **state)
+{
+    struct fixture *f = *state;
+    keys(f, "2g");
+    uint64_t before = cursor(f)->allocated;
+    keys(f, "n");
+    assert_true(cursor(f)->allocated > before);
+    const struct oc_sample *first = cursor(f);
+    keys(f, "n");
+    assert_ptr_not_equal(cursor(f), first);
+    keys(f, "N");
+    assert_ptr_equal(cursor(f), first);
+    for (int i = 0; i < 40; i++) keys(f, "n");
+    assert_drawn(f, "no further peak to the right", true);
+    for (int i = 0; i < 40; i++) keys(f, "N");
+    assert_drawn(f, "no further peak to the left", true);
+}
+
+static void the_cursor_keeps_its_place_when_the_plan_changes(void **state)
+{
+    struct fixture *f = *state;
+    keys(f, "2");
+    set(f, "precision=bf16");
+    keys(f, "");
+    assert_drawn(f, "forward of output layer, micro-batch 2", true); /* never moved: still on the peak */
+    keys(f, "gLLlll");
+    struct oc_place place = cursor(f)->place;
+    set(f, "precision=fp32");
+    keys(f, "");
+    assert_int_equal(cursor(f)->place.moment, place.moment);
+    assert_int_equal(cursor(f)->place.layer, place.layer);
+    set(f, "model.layers=2"); /* that layer is gone: the nearest of the same moment */
+    keys(f, "");
+    assert_int_equal(cursor(f)->place.moment, place.moment);
+}
+
+static void zoom_leaves_out_what_is_always_there(void **state)
+{
+    struct fixture *f = *state;
+    keys(f, "2z");
+    assert_drawn(f, "what changes", true);
+    assert_drawn(f, "W 1.50", true); /* the row of the static part */
+    keys(f, "z");
+    assert_drawn(f, "what changes", false);
+}
+
+static void keys_of_the_panel_still_work(void **state)
+{
+    struct fixture *f = *state;
+    keys(f, "2\tl");
+    assert_int_equal(oc_option_get(&f->app.answer->plan.c, OC_OPT_precision), OC_PREC_BF16);
+    keys(f, "u");
+    assert_int_equal(oc_option_get(&f->app.answer->plan.c, OC_OPT_precision), OC_PREC_FP16);
+    keys(f, "\tl"); /* back in the view: the cursor moves, nothing else */
+    assert_int_equal(oc_option_get(&f->app.answer->plan.c, OC_OPT_precision), OC_PREC_FP16);
+}
+
+/* ---- the pipeline ---- */
+
+static void stages_are_listed_and_chosen(void **state)
+{
+    struct fixture *f = *state;
+    set(f, "parallel.pp=4");
+    keys(f, "3");
+    assert_drawn(f, "emb 0-7", true);
+    assert_drawn(f, "24-31 head", true);
+    assert_drawn(f, "* Stage 0 is the worst", true);
+    assert_drawn(f, "In flight at most: 4 micro-batches.", true);
+    keys(f, "jjj");
+    assert_int_equal(f->app.stage, 3);
+    assert_drawn(f, "In flight at most: 1 micro-batch.", true);
+    keys(f, "j");
+    assert_int_equal(f->app.stage, 3);
+    keys(f, "\n"); /* its step */
+    assert_drawn(f, "Allocated over a step of stage 3", true);
+    keys(f, "k");
+    assert_drawn(f, "Allocated over a step of stage 2", true);
+    keys(f, "3\033");
+    assert_int_equal(f->app.stage, -1);
+    set(f, "parallel.pp=1");
+    assert_drawn(f, "One stage holds the whole model", true);
+}
+
+static void a_long_pipeline_scrolls(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(oc_canvas_resize(&f->canvas, 80, 24));
+    set(f, "parallel.pp=32");
+    keys(f, "3G");
+    assert_drawn(f, ">stage 31", true);
+    assert_drawn(f, "of 32", true);
+    keys(f, "g");
+    assert_drawn(f, ">stage 0", true);
+}
+
+/* ---- finding options ---- */
+
+static void options_are_found_by_any_name(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text, *key;
+    } cases[] = {{"tp", "parallel.tp"},
+                 {"--tensor-model-parallel-size", "parallel.tp"},
+                 {"zero_optimization.stage", "parallel.zero"},
+                 {"stage3_max_live", "zero.live_params"},
+                 {"num_hidden_layers", "model.layers"},
+                 {"gradient_accumulation_steps", "batch.accum"},
+                 {"LORA_R", "lora.rank"},
+                 {"per_device_train", "batch.micro"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        keys(f, "/");
+        keys(f, cases[i].text);
+        assert_string_equal(oc_option(oc_app_option(&f->app))->key, cases[i].key);
+        keys(f, "\n");
+        assert_int_equal(f->app.mode, OC_MODE_NORMAL);
+    }
+    keys(f, "/parallel");
+    enum oc_option_id first = oc_app_option(&f->app);
+    keys(f, "\nn");
+    assert_int_not_equal(oc_app_option(&f->app), first);
+    keys(f, "N");
+    assert_int_equal(oc_app_option(&f->app), first);
+    keys(f, "/nosuchoption");
+    assert_drawn(f, "no option is called nosuchoption", true);
+    assert_int_equal(oc_app_option(&f->app), first);
+    keys(f, "\n"); /* nothing found: the prompt stays */
+    assert_int_equal(f->app.mode, OC_MODE_PROMPT);
+    keys(f, "\033");
+    assert_int_equal(oc_app_option(&f->app), first);
+}
+
+/* ---- all views ---- */
+
+/* Fills the canvas with a sign that no view draws, lets a view draw in a part of it, and looks at the rest. */
+static void assert_stays_inside(struct fixture *f, int view, struct oc_rect rect)
+{
+    struct oc_canvas *canvas = &f->canvas;
+    for (int i = 0; i < canvas->width * canvas->height; i++) canvas->cells[i] = (struct oc_cell){0x2603, {0, 0, 0}};
+    oc_canvas_fill(canvas, rect, OC_ROLE_TEXT);
+    oc_views[view]->draw(&f->app, f->app.view_states[view], canvas, rect);
+    for (int y = 0; y < canvas->height; y++)
+        for (int x = 0; x < canvas->width; x++) {
+            bool inside = x >= rect.x && x < rect.x + rect.w && y >= rect.y && y < rect.y + rect.h;
+            if (!inside && oc_canvas_at(canvas, x, y)->code != 0x2603)
+                fail_msg("view %d of %dx%d draws at %d,%d", view + 1, rect.w, rect.h, x - rect.x, y - rect.y);
+        }
+}
+
+static void no_view_draws_outside(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const stages[] = {"parallel.pp=1", "parallel.pp=2", "parallel.pp=16", "parallel.pp=32"};
+    bool thorough = getenv("OOMCAST_LONG") != NULL;
+    assert_true(oc_canvas_resize(&f->canvas, 310, 90));
+    for (size_t s = 0; s < sizeof stages / sizeof stages[0]; s++) {
+        set(f, stages[s]);
+        oc_app_request(&f->app, OC_REQ_BASE);
+        for (int view = 0; view < oc_n_views; view++)
+            for (int height = 4; height <= 74; height += thorough ? 1 : 7)
+                for (int width = 33; width <= 254; width += thorough ? 3 : 31) {
+                    f->canvas.ascii = width % 2, f->canvas.colour = height % 2, f->canvas.letters = width % 3 == 0;
+                    f->app.zoom = width % 4 == 0;
+                    assert_stays_inside(f, view, (struct oc_rect){5, 4, width, height});
+                }
+    }
+}
+
+int main(void)
+{
+#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, close_app)
+    const struct CMUnitTest tests[] = {
+        APP_TEST(the_cursor_starts_on_the_peak_and_walks),
+        APP_TEST(the_left_end_leads_to_the_first_iteration),
+        APP_TEST(peaks_are_found_both_ways),
+        APP_TEST(the_cursor_keeps_its_place_when_the_plan_changes),
+        APP_TEST(zoom_leaves_out_what_is_always_there),
+        APP_TEST(keys_of_the_panel_still_work),
+        APP_TEST(stages_are_listed_and_chosen),
+        APP_TEST(a_long_pipeline_scrolls),
+        APP_TEST(options_are_found_by_any_name),
+        APP_TEST(no_view_draws_outside),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
