@@ -74,12 +74,13 @@ struct oc_reason {
 };
 void oc_explain(const struct oc_answer *answer, struct oc_reason *reason);
 
-/* What one optimizer step costs besides memory: for comparing two configurations of a run, not for telling its speed. */
+/* What one optimizer step costs besides memory: for comparing two configurations of a run, not for telling its speed.
+ */
 struct oc_cost {
-    double operations; /* floating-point operations of matrix products, all ranks together */
-    double sent;       /* bytes that one rank sends to others, mean over the pipeline's stages */
-    double host;       /* bytes between one GPU and its host */
-    double idle;       /* the pipeline's bubble, as a share of the time that the work takes */
+    double operations;              /* floating-point operations of matrix products, all ranks together */
+    double sent;                    /* bytes that one rank sends to others, mean over the pipeline's stages */
+    double host;                    /* bytes between one GPU and its host */
+    double idle;                    /* the pipeline's bubble, as a share of the time that the work takes */
     int64_t samples, tokens, ranks; /* of a step */
     int64_t grain;                  /* tokens of one micro-batch on one rank: how large its products are */
 };
@@ -108,13 +109,13 @@ struct oc_advice {
     struct oc_change changes[OC_MAX_CHANGES];
     int n_changes;
     const char *notes[OC_MAX_STEPS]; /* what each step means, in a few words */
-    int n_steps;                     /* changes that are made for their own sake; what follows from them is not counted */
+    int n_steps; /* changes that are made for their own sake; what follows from them is not counted */
     enum oc_effect effect;
     struct oc_cost cost;
-    double operations; /* extra floating-point operations a token, as a share: 0.33 = a third more */
-    double sent, host; /* extra bytes of one rank in a step of as many tokens */
-    double idle;       /* extra bubble */
-    uint64_t allocated;       /* peak of the fullest stage, bytes */
+    double operations;         /* extra floating-point operations a token, as a share: 0.33 = a third more */
+    double sent, host;         /* extra bytes of one rank in a step of as many tokens */
+    double idle;               /* extra bubble */
+    uint64_t allocated;        /* peak of the fullest stage, bytes */
     struct oc_verdict verdict; /* simulated reserved bytes included, where an allocator was brought */
 };
 
@@ -122,7 +123,7 @@ struct oc_advices {
     struct oc_verdict now; /* of the configuration as it is */
     uint64_t allocated;
     struct oc_cost cost;
-    bool back; /* it fits: the list says what could be taken back and still fit */
+    bool back;                            /* it fits: the list says what could be taken back and still fit */
     struct oc_advice list[OC_MAX_ADVICE]; /* cheapest first; none costs more than another and saves less */
     int n;
     struct oc_advice nearest; /* where nothing fits: what comes nearest to it */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tui/report/alive.h"
+#include "model/base/alive.h"
 #include "tui/report/report.h"
 
 uint64_t oc_middle(struct oc_range range)
@@ -113,19 +113,23 @@ static void put_entry(struct oc_json *json, const struct oc_entry *entry, uint64
     oc_json_close(json);
 }
 
-static void put_entries(struct oc_json *json, const struct oc_ledger *ledger)
+static void put_entries(struct oc_json *json, const struct oc_ledger *ledger, const struct oc_instant *peak)
 {
     struct oc_alive *alive = malloc(sizeof *alive);
     if (!alive) {
         json->out->failed = true;
         return;
     }
-    oc_alive_at_peak(ledger, alive);
+    oc_alive_at(ledger, peak, alive);
     oc_json_array(json, "entries", false);
     for (int i = 0; i < ledger->n_entries; i++) put_entry(json, &ledger->entries[i], alive->bytes[i]);
     if (alive->rounding) {
         const struct oc_entry rounding = oc_rounding_entry(alive);
         put_entry(json, &rounding, alive->rounding);
+    }
+    if (alive->unsplit) {
+        const struct oc_entry unsplit = oc_unsplit_entry(alive);
+        put_entry(json, &unsplit, alive->unsplit);
     }
     oc_json_close(json);
     free(alive);
@@ -143,7 +147,7 @@ void oc_json_rank(struct oc_json *json, const char *key, const struct oc_plan *p
     put_instant(json, "idle", &rank->moments[OC_STEADY][OC_M_IDLE], false);
     put_instant(json, "first_iteration_peak", &rank->first_peak, true);
     put_peak(json, plan, rank);
-    if (ledger) put_entries(json, ledger);
+    if (ledger) put_entries(json, ledger, &rank->peak);
     oc_json_close(json);
 }
 

@@ -13,6 +13,7 @@ void oc_text_field(struct oc_buffer *out, const char *label, const char *text);
 void oc_text_stages(struct oc_buffer *out, const struct oc_report *report);
 
 /* Every entry of a ledger, with what it holds at the peak, largest first. */
-void oc_text_entries(struct oc_buffer *out, const struct oc_ledger *ledger, enum oc_unit unit);
+void oc_text_entries(struct oc_buffer *out, const struct oc_ledger *ledger, const struct oc_instant *peak,
+                     enum oc_unit unit);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tui/report/alive.h"
+#include "model/base/alive.h"
 #include "tui/report/text.h"
 
 struct line {
@@ -41,16 +41,18 @@ static void put_line(struct oc_buffer *out, const struct line *line, enum oc_uni
     oc_buffer_free(&reason);
 }
 
-void oc_text_entries(struct oc_buffer *out, const struct oc_ledger *ledger, enum oc_unit unit)
+void oc_text_entries(struct oc_buffer *out, const struct oc_ledger *ledger, const struct oc_instant *peak,
+                     enum oc_unit unit)
 {
     struct oc_alive *alive = malloc(sizeof *alive);
-    struct line *lines = calloc(OC_MAX_ENTRIES + 1, sizeof *lines);
+    struct line *lines = calloc(OC_MAX_ENTRIES + 2, sizeof *lines);
     if (alive && lines) {
         int n = 0;
-        oc_alive_at_peak(ledger, alive);
+        oc_alive_at(ledger, peak, alive);
         for (; n < ledger->n_entries; n++) lines[n] = (struct line){&ledger->entries[n], alive->bytes[n], n};
-        const struct oc_entry rounding = oc_rounding_entry(alive);
+        const struct oc_entry rounding = oc_rounding_entry(alive), unsplit = oc_unsplit_entry(alive);
         if (alive->rounding) lines[n] = (struct line){&rounding, alive->rounding, n}, n++;
+        if (alive->unsplit) lines[n] = (struct line){&unsplit, alive->unsplit, n}, n++;
         qsort(lines, (size_t)n, sizeof *lines, larger_first);
 
         char sum[OC_BYTES_TEXT];

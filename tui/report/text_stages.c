@@ -163,7 +163,7 @@ static void put_stage(struct oc_buffer *out, const struct oc_report *report, int
     oc_put(out, "\n");
     put_per_parameter(out, rank);
     put_totals(out, &report->answer->plan, rank, report->unit);
-    if (report->ledgers) oc_text_entries(out, &report->ledgers[i], report->unit);
+    if (report->ledgers) oc_text_entries(out, &report->ledgers[i], &report->answer->ranks[i].peak, report->unit);
 }
 
 /* One line per distinct stage, for pipelines. */
