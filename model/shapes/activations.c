@@ -141,8 +141,8 @@ void oc_build_activations(struct oc_build *build)
     uint64_t whole = facts;
     for (int kind = 0; kind < OC_MAX_KINDS; kind++)
         if (layers[kind] && (kind & OC_KIND_CHECKPOINTED)) whole |= OC_F_FULL;
-    const struct oc_tensor *tables[] = {ops->rows, ops->layer_rows};
-    for (int t = 0; t < 2; t++)
+    const struct oc_tensor *tables[] = {ops->rows, ops->layer_rows, ops->expert_rows};
+    for (int t = 0; t < 3; t++)
         for (const struct oc_tensor *row = tables[t]; row && row->name; row++) {
             if (row->birth.part != OC_PART_LAYER) {
                 oc_add_tensor(build, row, whole, OC_KIND_KEPT, 1, ops->source);

@@ -137,7 +137,7 @@ enum oc_use {
 struct oc_opset_rules {
     const char *name, *source;
     const struct oc_tensor *rows; /* ends with a NULL name */
-    const struct oc_tensor *layer_rows; /* more of them, or NULL */
+    const struct oc_tensor *layer_rows, *expert_rows; /* more of them, or NULL */
     struct {
         uint8_t forward, backward;
     } use[OC_USES];
@@ -145,7 +145,7 @@ struct oc_opset_rules {
     bool fused_matrices;          /* q, k, v in one matrix, and gate, up in one */
 };
 
-extern const struct oc_tensor oc_hf_layer[]; /* a layer of Hugging Face's models, for its kin to share */
+extern const struct oc_tensor oc_hf_layer[], oc_hf_experts[]; /* a layer of Hugging Face's models, for its kin to share */
 extern const struct oc_opset_rules oc_hf_rules, oc_te_rules, oc_torchtitan_rules, oc_torchtune_rules, oc_litgpt_rules;
 
 const struct oc_opset_rules *oc_opset(enum oc_opset opset);

@@ -149,6 +149,7 @@ const struct oc_opset_rules oc_hf_rules = {
     .source = "docs/step-pytorch.md; transformers modeling_llama.py",
     .rows = rows,
     .layer_rows = oc_hf_layer,
+    .expert_rows = oc_hf_experts,
     .use = {[OC_USE_EMBED] = {0, 0},
             [OC_USE_NORM1] = {5, 41},
             [OC_USE_ROUTER] = {28, 8},

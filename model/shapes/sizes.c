@@ -20,6 +20,7 @@ static void fill_experts(const struct oc_plan *plan, uint64_t *d)
     const double factor = full ? c->model_capacity_factor : c->model_imbalance;
     const double routed = (double)d[OC_D_COPIES] * (double)etp * factor;
     d[OC_D_ROUTED] = routed < 1e18 ? (uint64_t)routed : UINT64_MAX;
+    d[OC_D_ROUTED_ONE] = d[OC_D_ROUTED] / (uint64_t)(c->model_experts / c->parallel_ep);
 }
 
 /* Multi-head latent attention. Source: DeepSeek-V2, arXiv:2405.04434, section 2.1; Megatron
@@ -89,8 +90,8 @@ void oc_sizes_fill(const struct oc_plan *plan, struct oc_sizes *sizes)
     d[OC_D_EMBEDDING] = (uint64_t)c->model_embedding_dim;
     d[OC_D_PROJECTION] = c->model_embedding_dim == c->model_hidden ? 0 : d[OC_D_EMBEDDING];
     d[OC_D_HEADS] = heads;
-    /* litgpt's values are a view of what the fused projection puts out, unless they are repeated. Source: litgpt model.py
-     * CausalSelfAttention.forward. */
+    /* litgpt's values are a view of what the fused projection puts out, unless they are repeated. Source: litgpt
+     * model.py CausalSelfAttention.forward. */
     const bool view = c->kernels_transformer == OC_OPSET_LITGPT && c->model_kv_heads == c->model_heads;
     /* Its queries leave rope's cat() as [batch, heads, seq, ..]: flash attention's output has that layout, too (ATen
      * empty_like), so merging the heads copies it. */

@@ -48,6 +48,7 @@ enum oc_dim {
     OC_D_EMBEDDING, /* width of the embedding */
     OC_D_PROJECTION, /* the same where it is projected to another hidden size, else 0 */
     OC_D_HEADS,     /* heads / tp */
+    OC_D_ROUTED_ONE, /* ... that one of them works on */
     OC_D_LOSS_ROWS, /* tokens in one piece of a loss that runs in pieces */
     OC_D_KEPT_V,     /* width of what attention's values keep alive: K, or all of a fused qkv that they are a view of */
     OC_D_MERGED,     /* Q where attention's output is copied to merge its heads, else 0 */
