@@ -48,14 +48,16 @@ static uint64_t pooled_bytes(const struct oc_entry *entry, bool is_static)
     return is_static ? oc_mul(entry->bytes, entry->count) : entry->bytes;
 }
 
-/* Decides which entries get blocks, of what size. A run of pooled entries is one block, held by the first of them. */
-static void fill_holders(const struct oc_ledger *ledger, struct holder *holders)
+/* Decides which entries of a stream get blocks, of what size. A run of pooled entries is one block, held by the first
+ * of them. */
+static void fill_holders(const struct oc_ledger *ledger, int stream, struct holder *holders)
 {
     const struct oc_entry *leader = NULL; /* of the run of pooled entries that we are in */
     struct holder *block = NULL;
     for (int i = 0; i < ledger->n_entries; i++) {
         const struct oc_entry *entry = &ledger->entries[i];
         holders[i] = (struct holder){0};
+        if (entry->stream != stream) continue;
         if (entry->is_rounding || !entry->pooled) {
             leader = NULL;
             if (!entry->is_rounding) holders[i].bytes = entry->bytes;
@@ -119,18 +121,33 @@ static void add_unsplit_rests(const struct replay *replay, struct oc_rank *rank)
     oc_rank_find_peaks(rank);
 }
 
+static bool has_stream(const struct oc_ledger *ledger, int stream)
+{
+    for (int i = 0; i < ledger->n_entries; i++)
+        if (ledger->entries[i].stream == stream) return true;
+    return false;
+}
+
+/* Streams do not give each other what they have freed: each is replayed by itself, and their segments add up. */
 bool oc_reserve(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,
                 struct oc_rank *rank)
 {
-    struct replay replay = {.alloc = alloc};
-    oc_alloc_set_expandable(alloc, plan->c.allocator_expandable_segments);
-    fill_holders(ledger, replay.holders);
+    uint64_t reserved = 0;
     rank->reserved = 0;
-    if (!make_room(ledger, &replay)) return false;
-    oc_walk(ledger, ITERATIONS, replay_event, &replay);
-    if (replay.failed) return false;
-    rank->reserved = oc_alloc_stats(alloc)->reserved_peak;
+    bool alone = true;
+    for (int stream = OC_MAX_STREAMS - 1; stream >= 0; stream--) {
+        if (stream && !has_stream(ledger, stream)) continue;
+        alone = alone && !stream;
+        struct replay replay = {.alloc = alloc};
+        oc_alloc_set_expandable(alloc, plan->c.allocator_expandable_segments);
+        fill_holders(ledger, stream, replay.holders);
+        if (!make_room(ledger, &replay)) return false;
+        oc_walk(ledger, ITERATIONS, replay_event, &replay);
+        if (replay.failed) return false;
+        reserved = oc_add(reserved, oc_alloc_stats(alloc)->reserved_peak);
+        if (alone) add_unsplit_rests(&replay, rank);
+    }
+    rank->reserved = reserved;
     rank->reserved_by = OC_SIMULATED;
-    add_unsplit_rests(&replay, rank);
     return true;
 }

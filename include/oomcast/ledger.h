@@ -64,7 +64,8 @@ enum {
     OC_MAX_CHUNKS = 64,
     OC_MAX_RUNS = 4,
     OC_MAX_ENTRIES = 1024,
-    OC_MAX_SLOTS = 4096
+    OC_MAX_SLOTS = 4096,
+    OC_MAX_STREAMS = 3
 };
 
 struct oc_tick {
@@ -118,6 +119,8 @@ struct oc_entry {
     uint8_t when;   /* enum oc_when */
     bool pooled;    /* a view of a larger block: not rounded by itself */
     bool is_rounding; /* bytes the allocator adds: counted in allocated, not in requested */
+    uint8_t stream;   /* which CUDA stream allocates it, below OC_MAX_STREAMS: 0 = the one that computes. The allocator
+                       * gives what a stream has freed to that stream only */
     struct oc_tick birth, death;
 };
 

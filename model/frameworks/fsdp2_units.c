@@ -15,23 +15,163 @@
 
 enum { LAST = OC_MAX_SUB - 1 };
 
-/* A layer of one kind, or the root: kind OC_MAX_KINDS. Sizes of one unit. */
+/* What rows depend on. */
+enum {
+    RESHARD = 1,       /* weights are freed after forward */
+    STAYS = 2,         /* ... or stay until backward */
+    AHEAD = 4,         /* the next layer is gathered while this one runs forward */
+    BEHIND = 8,        /* ... runs backward */
+    SHARED = 16,       /* more than one rank */
+    RECAST = 32,       /* gradients are reduced in another type than the shards have */
+    SYNCS = 64,        /* every micro-batch reduces its gradients */
+    ACCUMULATES = 128, /* several micro-batches, of which only the last does */
+    ON_DEVICE = 256,   /* shards live on the GPU */
+    ON_HOST = 512      /* ... or on the host */
+};
+
+/* What of a unit a tensor holds. */
+enum measure { GATHERED, TRAINED, OWN };
+
+/* Streams that allocate: all-gathers and reduce-scatters put their output out on streams of their own. */
+enum { COMPUTES, GATHERS, REDUCES };
+
+struct row {
+    const char *name, *why, *source;
+    uint16_t need;
+    uint8_t class, measure, stream, when;
+    bool in_storage; /* in the type of the shards, else in that of the reduction */
+    struct oc_tick birth, death;
+};
+
+/* clang-format off: tables, one row a tensor */
+#define AGAIN                                                                                                          \
+    {                                                                                                                  \
+        OC_PH_RECOMPUTE, OC_PART_LAYER, 0                                                                              \
+    }
+static const struct row layer_rows[] = {
+    {"gathered layer", "all-gather output, kept until the next layer's has been copied out", GROUP, 0, OC_BUFFERS,
+     GATHERED, GATHERS, 0, false, OC_FWD(LAYER, 0), OC_FWD(LAYER, LAST)},
+    {"prefetched layer", "the next layer's all-gather", GROUP, AHEAD, OC_BUFFERS, GATHERED, GATHERS, 0, false,
+     OC_FWD(LAYER, 0), OC_FWD(LAYER, LAST)},
+    {"unsharded layer", "the weights that the layer reads", GROUP, RESHARD, OC_BUFFERS, GATHERED, COMPUTES, 0, false,
+     OC_FWD(LAYER, 0), OC_FWD(LAYER, LAST)},
+    {"unsharded layer", "the weights, until backward", GROUP, STAYS, OC_BUFFERS, GATHERED, COMPUTES, 0, false,
+     OC_FWD(LAYER, 0), OC_BWD(LAYER, LAST - 1)},
+    {"unsharded layer", "gathered again for backward", GROUP, RESHARD, OC_BUFFERS, GATHERED, COMPUTES, 0, false, AGAIN,
+     OC_BWD(LAYER, LAST - 1)},
+    {"prefetched layer", "the all-gather of the layer below", GROUP, RESHARD | BEHIND, OC_BUFFERS, GATHERED, GATHERS, 0,
+     false, AGAIN, OC_BWD(LAYER, LAST)},
+    {"reduce-scatter input, layer above", "freed when the next reduction begins", GROUP, SHARED, OC_BUFFERS, TRAINED,
+     COMPUTES, 0, false, AGAIN, OC_BWD(LAYER, LAST - 2)},
+    {"reduce-scatter input", "the layer's gradients in the type of the reduction", COLLECTIVES, SHARED, OC_BUFFERS,
+     TRAINED, COMPUTES, 0, false, OC_BWD(LAYER, LAST - 2), OC_BWD(LAYER, LAST)},
+    {"reduce-scatter output", "until it is cast to the type of the shard", COLLECTIVES, RECAST, OC_BUFFERS, OWN,
+     REDUCES, 0, false, OC_BWD(LAYER, LAST - 2), OC_BWD(LAYER, LAST)},
+    {"sharded gradients",
+     "views of the reduce-scatter's output",
+     COLLECTIVES,
+     ON_DEVICE,
+     OC_GRADIENTS,
+     OWN,
+     REDUCES,
+     0,
+     true,
+     OC_BWD(LAYER, LAST - 1),
+     {OC_PH_IDLE, OC_PART_NONE, 0}},
+    {"sharded gradients", "until they are on the host", COLLECTIVES, ON_HOST, OC_GRADIENTS, OWN, REDUCES, 0, true,
+     OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
+    {"sharded gradients, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | ON_DEVICE,
+     OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
+    {"unsharded gradient sums",
+     "no_sync: gradients stay whole until the last micro-batch",
+     GROUP,
+     ACCUMULATES,
+     OC_GRADIENTS,
+     TRAINED,
+     COMPUTES,
+     0,
+     false,
+     OC_BWD(LAYER, LAST - 1),
+     {OC_PH_REDUCE, OC_PART_NONE, 1}},
+    {0}};
+
+static const struct row root_rows[] = {
+    {"gathered root", "all-gather output of embedding, last norm and output layer", GROUP, 0, OC_BUFFERS, GATHERED,
+     GATHERS, 0, false, OC_FWD(EMBED, 0), OC_FWD(EMBED, LAST)},
+    {"unsharded root", "trainers reshard the root, too, when the model returns", GROUP, RESHARD, OC_BUFFERS, GATHERED,
+     COMPUTES, 0, false, OC_FWD(EMBED, 0), OC_FWD(HEAD, LAST)},
+    {"unsharded root", "kept from forward to backward", GROUP, STAYS, OC_BUFFERS, GATHERED, COMPUTES, 0, false,
+     OC_FWD(EMBED, 0), OC_BWD(EMBED, LAST)},
+    {"gathered root", "gathered again when the gradient of the logits is there", GROUP, RESHARD, OC_BUFFERS, GATHERED,
+     GATHERS, 0, false, OC_BWD(HEAD, 3), OC_BWD(HEAD, 4)},
+    {"unsharded root", "until backward has ended", GROUP, RESHARD, OC_BUFFERS, GATHERED, COMPUTES, 0, false,
+     OC_BWD(HEAD, 3), OC_BWD(EMBED, LAST)},
+    {"reduce-scatter input, root", "its gradients in the type of the reduction", COLLECTIVES, SHARED, OC_BUFFERS,
+     TRAINED, COMPUTES, 0, false, OC_BWD(EMBED, LAST - 2), OC_BWD(EMBED, LAST)},
+    {"reduce-scatter output, root", "until it is cast to the type of the shard", COLLECTIVES, RECAST, OC_BUFFERS, OWN,
+     REDUCES, 0, false, OC_BWD(EMBED, LAST - 2), OC_BWD(EMBED, LAST)},
+    {"sharded gradients, root",
+     "views of the reduce-scatter's output",
+     COLLECTIVES,
+     ON_DEVICE,
+     OC_GRADIENTS,
+     OWN,
+     REDUCES,
+     0,
+     true,
+     OC_BWD(EMBED, LAST - 1),
+     {OC_PH_IDLE, OC_PART_NONE, 0}},
+    {"sharded gradients, root", "until they are on the host", COLLECTIVES, ON_HOST, OC_GRADIENTS, OWN, REDUCES, 0, true,
+     OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
+    {"sharded gradients, root, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | ON_DEVICE,
+     OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
+    {"unsharded gradient sums, root",
+     "no_sync: gradients stay whole until the last micro-batch",
+     GROUP,
+     ACCUMULATES,
+     OC_GRADIENTS,
+     TRAINED,
+     COMPUTES,
+     0,
+     false,
+     OC_BWD(EMBED, LAST - 1),
+     {OC_PH_REDUCE, OC_PART_NONE, 1}},
+    {0}};
+/* clang-format on */
+
+static unsigned conditions(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    unsigned have = c->fsdp_reshard_after_forward ? RESHARD : STAYS;
+    if (c->fsdp_forward_prefetch) have |= AHEAD;
+    if (c->fsdp_backward_prefetch) have |= BEHIND;
+    if (plan->shard > 1) have |= SHARED;
+    if (oc_fsdp2_reduce(plan) != oc_fsdp2_storage(plan)) have |= RECAST;
+    if (!c->parallel_no_sync) have |= SYNCS;
+    if (c->parallel_no_sync && plan->accum > 1) have |= ACCUMULATES;
+    have |= c->offload_params == OC_OFFLOAD_NONE ? ON_DEVICE : ON_HOST;
+    return have;
+}
+
+/* A layer of one kind, or the root: kind OC_MAX_KINDS. */
 struct unit {
     int kind;
     uint32_t count;
-    uint64_t gathered; /* bytes that the all-gather puts out */
-    uint64_t trained;  /* elements with gradients, all ranks, padding included */
-    uint64_t own;      /* elements of them on this rank */
+    uint64_t size[3]; /* of one unit, by enum measure: bytes gathered; elements with gradients, padding included, of all
+                         ranks and of this one */
 };
 
-/* A quantized weight travels as it is: 4 or 8 bits and scales. */
+static bool in_layer_unit(const struct oc_build *build, const struct oc_param *param)
+{
+    return param->part == OC_PART_LAYER && build->plan->c.fsdp_wrap == OC_WRAP_LAYER;
+}
+
+/* A quantized weight travels as it is: 4 or 8 bits, and scales. */
 static uint64_t gathered_bytes(const struct oc_build *build, const struct oc_param *param, uint64_t elements)
 {
     const struct oc_plan *plan = build->plan;
-    if (!param->quantized)
-        return oc_bytes(elements, param->frozen || !param->adapter ? plan->dt.weights : plan->dt.compute);
-    const bool eight = plan->c.lora_base == OC_BASE_INT8_GPTQ;
-    return elements / (eight ? 1 : 2) + elements / 64;
+    if (!param->quantized) return oc_bytes(elements, plan->dt.weights);
+    return elements / (plan->c.lora_base == OC_BASE_INT8_GPTQ ? 1 : 2) + elements / 64;
 }
 
 static struct unit unit_of(const struct oc_build *build, int kind)
@@ -39,85 +179,43 @@ static struct unit unit_of(const struct oc_build *build, int kind)
     struct unit unit = {.kind = kind, .count = 1};
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
-        const bool layer = param->part == OC_PART_LAYER && build->plan->c.fsdp_wrap == OC_WRAP_LAYER;
+        const bool layer = in_layer_unit(build, param);
         if (layer != (kind < OC_MAX_KINDS) || (layer && param->kind != kind)) continue;
-        const uint64_t copies = layer ? 1 : param->count, own = oc_mul(oc_fsdp2_share(build, param), copies);
+        const uint64_t own = oc_mul(oc_fsdp2_share(build, param), layer ? 1 : param->count);
         const uint64_t ranks = (uint64_t)(param->expert ? build->plan->expert_shard : build->plan->shard);
-        const uint64_t whole = oc_mul(own, ranks);
         if (layer) unit.count = param->count;
-        unit.gathered = oc_add(unit.gathered, gathered_bytes(build, param, whole));
+        unit.size[GATHERED] = oc_add(unit.size[GATHERED], gathered_bytes(build, param, oc_mul(own, ranks)));
         if (param->frozen) continue;
-        unit.trained = oc_add(unit.trained, whole);
-        unit.own = oc_add(unit.own, own);
+        unit.size[TRAINED] = oc_add(unit.size[TRAINED], oc_mul(own, ranks));
+        unit.size[OWN] = oc_add(unit.size[OWN], own);
     }
     return unit;
 }
 
-static void add(struct oc_build *build, const struct unit *unit, const char *name, const char *why, const char *source,
-                enum oc_class class, uint64_t elements, enum oc_dtype dtype, struct oc_tick birth, struct oc_tick death,
-                enum oc_when when)
+static void add_rows(struct oc_build *build, const struct unit *unit, const struct row *rows)
 {
-    const struct oc_entry entry = {.name = name,
-                                   .why = why,
-                                   .source = source,
-                                   .elements = elements,
-                                   .count = unit->count,
-                                   .class = (uint8_t) class,
-                                   .dtype = (uint8_t)dtype,
-                                   .kind = unit->kind < OC_MAX_KINDS ? (uint8_t)unit->kind : OC_END_ANY,
-                                   .when = (uint8_t)when,
-                                   .birth = birth,
-                                   .death = death};
-    oc_build_add(build, &entry);
+    const struct oc_plan *plan = build->plan;
+    const unsigned have = conditions(plan);
+    for (const struct row *row = rows; row->name; row++) {
+        if ((row->need & have) != row->need) continue;
+        const enum oc_dtype dtype = row->measure == GATHERED ? OC_INT8
+                                    : row->in_storage        ? oc_fsdp2_storage(plan)
+                                                             : oc_fsdp2_reduce(plan);
+        const struct oc_entry entry = {.name = row->name,
+                                       .why = row->why,
+                                       .source = row->source,
+                                       .elements = unit->size[row->measure],
+                                       .count = unit->count,
+                                       .class = row->class,
+                                       .dtype = (uint8_t)dtype,
+                                       .kind = unit->kind < OC_MAX_KINDS ? (uint8_t)unit->kind : OC_END_ANY,
+                                       .when = row->when,
+                                       .stream = row->stream,
+                                       .birth = row->birth,
+                                       .death = row->death};
+        oc_build_add(build, &entry);
+    }
 }
-
-static void add_buffer(struct oc_build *build, const struct unit *unit, const char *name, const char *why,
-                       const char *source, uint64_t elements, enum oc_dtype dtype, struct oc_tick birth,
-                       struct oc_tick death)
-{
-    add(build, unit, name, why, source, OC_BUFFERS, elements, dtype, birth, death, OC_ALWAYS);
-}
-
-/* ---- weights ---- */
-
-static void gather_layer(struct oc_build *build, const struct unit *unit)
-{
-    const struct oc_config *c = &build->plan->c;
-    const bool reshard = c->fsdp_reshard_after_forward;
-    const struct oc_tick begin = OC_FWD(LAYER, 0), end = OC_FWD(LAYER, LAST);
-    const struct oc_tick again = {OC_PH_RECOMPUTE, OC_PART_LAYER, 0}, done = OC_BWD(LAYER, LAST - 1);
-    add_buffer(build, unit, "gathered layer", "all-gather output, kept until the next layer's has been copied out",
-               GROUP, unit->gathered, OC_INT8, begin, end);
-    if (c->fsdp_forward_prefetch)
-        add_buffer(build, unit, "prefetched layer", "the next layer's all-gather", GROUP, unit->gathered, OC_INT8,
-                   begin, end);
-    add_buffer(build, unit, "unsharded layer",
-               reshard ? "the weights that the layer reads" : "the weights, until backward", GROUP, unit->gathered,
-               OC_INT8, begin, reshard ? end : done);
-    if (!reshard) return;
-    add_buffer(build, unit, "unsharded layer", "gathered again for backward", GROUP, unit->gathered, OC_INT8, again,
-               done);
-    if (c->fsdp_backward_prefetch)
-        add_buffer(build, unit, "prefetched layer", "the all-gather of the layer below", GROUP, unit->gathered, OC_INT8,
-                   again, (struct oc_tick)OC_BWD(LAYER, LAST));
-}
-
-static void gather_root(struct oc_build *build, const struct unit *unit)
-{
-    const bool reshard = build->plan->c.fsdp_reshard_after_forward;
-    const struct oc_tick begin = OC_FWD(EMBED, 0), end = OC_FWD(HEAD, LAST), again = OC_BWD(HEAD, 3),
-                         done = OC_BWD(EMBED, LAST);
-    add_buffer(build, unit, "gathered root", "all-gather output of embedding, last norm and output layer", GROUP,
-               unit->gathered, OC_INT8, begin, (struct oc_tick)OC_FWD(EMBED, LAST));
-    add_buffer(build, unit, "unsharded root", "trainers reshard the root, too, when the model returns", GROUP,
-               unit->gathered, OC_INT8, begin, reshard ? end : done);
-    if (!reshard) return;
-    add_buffer(build, unit, "gathered root", "gathered again when the gradient of the logits is there", GROUP,
-               unit->gathered, OC_INT8, again, (struct oc_tick)OC_BWD(HEAD, 4));
-    add_buffer(build, unit, "unsharded root", "until backward has ended", GROUP, unit->gathered, OC_INT8, again, done);
-}
-
-/* ---- gradients ---- */
 
 /* A tied output layer makes the embedding's gradient; the look-up's is added to it. */
 static void add_tied(struct oc_build *build, struct oc_entry gradient)
@@ -134,56 +232,24 @@ static void add_fresh(struct oc_build *build)
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
         if (param->frozen) continue;
-        const bool layer = param->part == OC_PART_LAYER && build->plan->c.fsdp_wrap == OC_WRAP_LAYER;
-        struct oc_entry fresh = {
-            .name = param->name,
-            .copy = "unsharded gradient",
-            .why = "from where backward makes it to its reduction",
-            .source = GROUP,
-            .elements = param->elements,
-            .count = param->count,
-            .class = OC_GRADIENTS,
-            .dtype = (uint8_t)(param->adapter ? oc_fsdp2_storage(build->plan) : build->plan->dt.weights),
-            .kind = param->kind,
-            .birth = {OC_PH_BACKWARD, param->part, param->backward},
-            .death = {OC_PH_BACKWARD, layer ? OC_PART_LAYER : OC_PART_EMBED, LAST - 1}};
-        if (param->tied_gradient) add_tied(build, fresh);
-        if (param->tied_gradient) fresh.death.sub = (uint8_t)(param->backward + 1);
+        const uint8_t end = in_layer_unit(build, param) ? OC_PART_LAYER : OC_PART_EMBED;
+        struct oc_entry fresh = {.name = param->name,
+                                 .copy = "unsharded gradient",
+                                 .why = "from where backward makes it to its reduction",
+                                 .source = GROUP,
+                                 .elements = param->elements,
+                                 .count = param->count,
+                                 .class = OC_GRADIENTS,
+                                 .dtype = (uint8_t)build->plan->dt.weights,
+                                 .kind = param->kind,
+                                 .birth = {OC_PH_BACKWARD, param->part, param->backward},
+                                 .death = {OC_PH_BACKWARD, end, LAST - 1}};
+        if (param->tied_gradient) {
+            add_tied(build, fresh);
+            fresh.death.sub = (uint8_t)(param->backward + 1);
+        }
         oc_build_add(build, &fresh);
     }
-}
-
-/* Under no_sync gradients are summed unsharded, in the type of the reduction, until the last micro-batch. */
-static void accumulate_unsharded(struct oc_build *build, const struct unit *unit, struct oc_tick at)
-{
-    if (!build->plan->c.parallel_no_sync || build->plan->accum < 2) return;
-    add(build, unit, "unsharded gradient sums", "no_sync: gradients stay whole until the last micro-batch", GROUP,
-        OC_GRADIENTS, unit->trained, oc_fsdp2_reduce(build->plan), at, OC_AT_SUB(REDUCE, 1), OC_ALWAYS);
-}
-
-/* The reduction of a unit at the end of its backward, and the sharded gradient that comes of it. */
-static void reduce(struct oc_build *build, const struct unit *unit, uint8_t part)
-{
-    const struct oc_plan *plan = build->plan;
-    const enum oc_dtype reduced = oc_fsdp2_reduce(plan), storage = oc_fsdp2_storage(plan);
-    const struct oc_tick at = {OC_PH_BACKWARD, part, LAST - 2}, after = {OC_PH_BACKWARD, part, LAST - 1},
-                         end = {OC_PH_BACKWARD, part, LAST};
-    if (plan->shard > 1) {
-        add_buffer(build, unit, "reduce-scatter input", "the layer's gradients in the type of the reduction",
-                   COLLECTIVES, unit->trained, reduced, at, end);
-        if (part == OC_PART_LAYER)
-            add_buffer(build, unit, "reduce-scatter input, layer above", "freed when the next reduction begins", GROUP,
-                       unit->trained, reduced, (struct oc_tick){OC_PH_RECOMPUTE, OC_PART_LAYER, 0}, at);
-    }
-    if (reduced != storage)
-        add_buffer(build, unit, "reduce-scatter output", "until it is cast to the type of the shard", COLLECTIVES,
-                   unit->own, reduced, at, end);
-    add(build, unit, "sharded gradients", "views of the reduce-scatter's output", COLLECTIVES, OC_GRADIENTS, unit->own,
-        storage, after, plan->c.offload_params == OC_OFFLOAD_NONE ? OC_AT(IDLE) : OC_AT(REDUCE), OC_ALWAYS);
-    if (!plan->c.parallel_no_sync)
-        add(build, unit, "sharded gradients, later", "of a later micro-batch, until they are added", COLLECTIVES,
-            OC_GRADIENTS, unit->own, storage, after, end, OC_LATER_MICRO_BATCHES);
-    accumulate_unsharded(build, unit, after);
 }
 
 void oc_fsdp2_units(struct oc_build *build)
@@ -191,11 +257,9 @@ void oc_fsdp2_units(struct oc_build *build)
     for (int kind = 0; kind < OC_MAX_KINDS && build->plan->c.fsdp_wrap == OC_WRAP_LAYER; kind++) {
         if (!build->layers[kind]) continue;
         const struct unit unit = unit_of(build, kind);
-        gather_layer(build, &unit);
-        reduce(build, &unit, OC_PART_LAYER);
+        add_rows(build, &unit, layer_rows);
     }
     const struct unit root = unit_of(build, OC_MAX_KINDS);
-    gather_root(build, &root);
+    add_rows(build, &root, root_rows);
     add_fresh(build);
-    reduce(build, &root, OC_PART_EMBED);
 }

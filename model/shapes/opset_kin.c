@@ -10,6 +10,7 @@
 /* clang-format off: tables, one row a tensor */
 #define CHUNKED OC_F_CHUNKED_LOSS
 #define FREE    OC_F_FREE_HEAD
+#define FUSED   OC_F_FUSED_LOSS
 #define R       OC_D_LOSS_ROWS
 
 #define BATCH(name_, need_, role_, buffer_, why_, ...)                                                                 \
@@ -82,16 +83,17 @@
 #define PIECE_WHY   "of one piece of the tokens"
 #define PIECES_WHY  "every piece makes a gradient of the output layer, which is added to the sum of those before"
 
-/* cross_entropy(pred.float(), labels); compiled, the cast and the softmax are made again from the logits. */
+/* cross_entropy(pred.float(), labels); in one kernel (compiled, since 2025) the cast and the softmax are made again from
+ * the logits. */
 static const struct oc_tensor torchtitan[] = {
     BEGIN,
-    UNTIL_LOSS("logits", 0, COMPILED, COMPUTE, OC_FWD(HEAD, 7), 2, "deleted before backward", T, V),
-    FROM_LOSS("logits", COMPILED, 0, COMPUTE, OC_FWD(HEAD, 7), OC_BWD(HEAD, 3), "a compiled loss keeps its input", T,
+    UNTIL_LOSS("logits", 0, FUSED, COMPUTE, OC_FWD(HEAD, 7), 2, "deleted before backward", T, V),
+    FROM_LOSS("logits", FUSED, 0, COMPUTE, OC_FWD(HEAD, 7), OC_BWD(HEAD, 3), "a compiled loss keeps its input", T,
               V),
-    UNTIL_LOSS("logits.fp32", LF, COMPILED, FP32, OC_LOSS_AT(0), 2, "pred.float() before the cross entropy", T, V),
-    FROM_LOSS("log_probabilities", 0, COMPILED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2), EAGER_WHY, T, V),
-    BACK(HEAD, "grad_log_probabilities", 0, COMPILED, LOGPROB, 0, 2, NLL_WHY, T, V),
-    BACK(HEAD, "grad_logits.fp32", LF, COMPILED, LOGPROB, 1, 3, SOFTMAX_WHY, T, V),
+    UNTIL_LOSS("logits.fp32", LF, FUSED, FP32, OC_LOSS_AT(0), 2, "pred.float() before the cross entropy", T, V),
+    FROM_LOSS("log_probabilities", 0, FUSED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2), EAGER_WHY, T, V),
+    BACK(HEAD, "grad_log_probabilities", 0, FUSED, LOGPROB, 0, 2, NLL_WHY, T, V),
+    BACK(HEAD, "grad_logits.fp32", LF, FUSED, LOGPROB, 1, 3, SOFTMAX_WHY, T, V),
     BACK(HEAD, "grad_logits", LF, 0, COMPUTE, 2, 4, CAST_BACK, T, V),
     BACK(HEAD, "grad_logits", 0, LF, LOGPROB, 1, 4, SOFTMAX_WHY, T, V),
     END};
@@ -100,17 +102,17 @@ static const struct oc_tensor torchtitan[] = {
 static const struct oc_tensor torchtune[] = {
     BEGIN,
     UNTIL_LOSS("logits", 0, CHUNKED, COMPUTE, OC_FWD(HEAD, 7), 1, "until they have been cast to fp32", T, V),
-    UNTIL_LOSS("logits.fp32", LF, CHUNKED | COMPILED, FP32, OC_LOSS_AT(0), 2, "deleted before backward", T, V),
-    FROM_LOSS("logits.fp32", LF | COMPILED, CHUNKED, FP32, OC_LOSS_AT(0), OC_BWD(HEAD, 3),
+    UNTIL_LOSS("logits.fp32", LF, CHUNKED | FUSED, FP32, OC_LOSS_AT(0), 2, "deleted before backward", T, V),
+    FROM_LOSS("logits.fp32", LF | FUSED, CHUNKED, FP32, OC_LOSS_AT(0), OC_BWD(HEAD, 3),
               "a compiled loss keeps its input", T, V),
-    FROM_LOSS("log_probabilities", 0, CHUNKED | COMPILED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2), EAGER_WHY, T, V),
-    BACK(HEAD, "grad_log_probabilities", 0, CHUNKED | COMPILED, LOGPROB, 0, 2, NLL_WHY, T, V),
+    FROM_LOSS("log_probabilities", 0, CHUNKED | FUSED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2), EAGER_WHY, T, V),
+    BACK(HEAD, "grad_log_probabilities", 0, CHUNKED | FUSED, LOGPROB, 0, 2, NLL_WHY, T, V),
     BACK(HEAD, "grad_logits.fp32", LF, CHUNKED, LOGPROB, 1, 3, SOFTMAX_WHY, T, V),
     BACK(HEAD, "grad_logits", LF, CHUNKED, COMPUTE, 2, 4, CAST_BACK, T, V),
     BACK(HEAD, "grad_logits", 0, LF | CHUNKED, LOGPROB, 1, 4, SOFTMAX_WHY, T, V),
     FROM_LOSS("logits", CHUNKED, 0, COMPUTE, OC_FWD(HEAD, 7), OC_BWD(HEAD, 4), "the pieces, until their backward", T,
               V),
-    UNTIL_LOSS("logits.piece_fp32", CHUNKED | LF, 0, FP32, OC_LOSS_AT(0), 2, PIECE_WHY, R, V),
+    UNTIL_LOSS("logits.piece_fp32", CHUNKED | LF, COMPILED, FP32, OC_LOSS_AT(0), 2, PIECE_WHY, R, V),
     FROM_LOSS("log_probabilities", CHUNKED, COMPILED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2),
               "log-softmax keeps the result of every piece", T, V),
     BACK(HEAD, "grad_log_probabilities.piece", CHUNKED, COMPILED, LOGPROB, 0, 2, PIECE_WHY, R, V),
@@ -171,6 +173,9 @@ void oc_kin_defaults(struct oc_config *c)
     if (!kin) return;
     /* torchtune's published memory tables are of compiled runs (README, "torch.compile"). */
     oc_default(c, OC_OPT_kernels_compile, c->kernels_transformer == OC_OPSET_TORCHTUNE);
+    /* torchtune compiles the loss with the model; torchtitan does so since 2025: kernels.loss=fused says it. */
+    if (c->kernels_transformer == OC_OPSET_TORCHTUNE && c->kernels_compile)
+        oc_default(c, OC_OPT_kernels_loss, OC_LOSS_FUSED);
     /* Compiled, an RMSNorm keeps its input and one number a row, as a fused one does. */
     oc_default(c, OC_OPT_kernels_norm, c->kernels_compile ? OC_NORMK_FUSED : OC_NORMK_EAGER);
     oc_default(c, OC_OPT_kernels_logits_fp32, c->kernels_transformer != OC_OPSET_LITGPT);
