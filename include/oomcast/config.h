@@ -142,6 +142,7 @@ struct oc_option {
     int64_t def, min, max;           /* INT, BOOL, ENUM, SET. def of a derived INT is 0: "follows from other options" */
     double fdef, fmin, fmax;         /* FLOAT */
     const char *steps;               /* INT: what h and l go through, "1 2 4 8"; NULL: halve and double */
+    bool owns_last_part;             /* its last part alone names it, although others end so too */
     bool is_bytes;                   /* INT: a byte count; 80GiB and 80GB are accepted */
     const char *(*inapplicable)(
         const struct oc_config *resolved); /* NULL, or why it has no effect now ("needs pp > 1") */

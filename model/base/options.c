@@ -66,6 +66,10 @@ bool oc_option_find(const char *name, enum oc_option_id *id, struct oc_error *er
             return true;
         }
         if (!strcmp(last_part(table[i].key), name)) {
+            if (table[i].owns_last_part) {
+                *id = (enum oc_option_id)i;
+                return true;
+            }
             size_t used = strlen(candidates);
             snprintf(candidates + used, sizeof candidates - used, "%s%s", matches ? " or " : "", table[i].key);
             found = i;

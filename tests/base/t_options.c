@@ -35,9 +35,11 @@ static void names_are_found(void **state)
     assert_int_equal(id, OC_OPT_parallel_tp);
     assert_true(oc_option_find("precision", &id, &error)); /* a full name, though precision.* exist */
     assert_int_equal(id, OC_OPT_precision);
-    assert_false(oc_option_find("layers", &id, &error));
+    assert_true(oc_option_find("layers", &id, &error)); /* not recompute.layers */
+    assert_int_equal(id, OC_OPT_model_layers);
+    assert_false(oc_option_find("dropout", &id, &error));
     assert_non_null(strstr(error.message, "ambiguous"));
-    assert_non_null(strstr(error.hint, "model.layers or recompute.layers"));
+    assert_non_null(strstr(error.hint, "model.dropout or lora.dropout"));
     assert_false(oc_option_find("paralel.tp", &id, &error));
     assert_non_null(strstr(error.hint, "parallel.tp"));
     assert_int_equal(oc_option_by_flag("--tensor-model-parallel-size"), OC_OPT_parallel_tp);

@@ -101,7 +101,7 @@ static void keys_that_do_not_exist(void **state)
 {
     (void)state;
     refuses_set("model.layer=3", "model.layer", "model.layers");
-    refuses_set("layers=3", "ambiguous", "model.layers or recompute.layers");
+    refuses_set("dropout=0.1", "ambiguous", "model.dropout or lora.dropout");
     refuses_set("tp", "tp", "");
     refuses_set("=3", "", "");
 }
