@@ -1,0 +1,193 @@
+/* FSDP2: shards and their padding, what a layer gathers and reduces, accumulation, mixed precision, refusals. */
+#include "help_model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct oc_ledger ledger;
+
+#define TITAN                                                                                                          \
+    "framework=fsdp2", "model.name=llama-3-8b", "kernels.transformer=torchtitan", "gpu=none", "parallel.world=8",      \
+        "batch.seq=2048"
+
+static struct oc_rank rank_of(const char *const *words)
+{
+    const struct oc_plan plan = help_plan(words);
+    struct oc_rank rank;
+    help_rank(&plan, 0, &ledger, &rank);
+    return rank;
+}
+
+/* Bytes of one instance of the entries with that name (or copy), births in `phase` only. */
+static uint64_t bytes_of(const char *name, enum oc_phase phase)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < ledger.n_entries; i++) {
+        const struct oc_entry *entry = &ledger.entries[i];
+        const bool named = !strcmp(entry->name, name) || (entry->copy && !strcmp(entry->copy, name));
+        if (named && entry->birth.phase == phase && entry->birth.part == OC_PART_LAYER) sum += entry->bytes;
+    }
+    return sum;
+}
+
+/* A Llama-3-8B layer: shared/fixtures/shards.json, unit "llama3-8b layer". */
+static const uint64_t layer = 218112000;
+
+static void shards_of_every_rank(void **state)
+{
+    (void)state;
+    const struct oc_rank rank = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16"));
+    /* 8 divides every first dimension: 4 B weights and 8 B moments, no padding. */
+    assert_int_equal(help_states(&rank.moments[OC_STEADY][OC_M_IDLE]), 12 * rank.params / 8);
+    assert_int_equal(help_states(&rank.moments[OC_STEADY][OC_M_AFTER_STEP]), 16 * rank.params / 8);
+    /* 3 does not: a norm of 4096 becomes 3 x 1366, a matrix of 4096 rows 3 x 1366 rows. */
+    const struct oc_rank odd = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "parallel.world=3"));
+    const uint64_t norms = 65, square = 32 * 2 + 32 /* down */, narrow = 32 * 2, wide = 32 * 2;
+    const uint64_t rows = 1366 * 4096 * square + 1366 * (14336 - 4096) * 32 /* down has 14336 columns */
+                          + 342 * 4096 * narrow + 4779 * 4096 * wide + 42752ULL * 4096 * 2 + 1366 * norms;
+    assert_int_equal(help_states(&odd.moments[OC_STEADY][OC_M_IDLE]), 12 * rows);
+}
+
+static void a_layer_in_backward(void **state)
+{
+    (void)state;
+    rank_of(HELP_WORDS(TITAN, "precision=amp-bf16"));
+    assert_int_equal(bytes_of("gathered layer", OC_PH_FORWARD), 2 * layer);
+    assert_int_equal(bytes_of("unsharded layer", OC_PH_FORWARD), 2 * layer);
+    /* 10 S: weights 2, the next layer's all-gather 2, gradients 2, the reduce-scatter input of the layer before 4. */
+    assert_int_equal(bytes_of("unsharded layer", OC_PH_RECOMPUTE), 2 * layer);
+    assert_int_equal(bytes_of("prefetched layer", OC_PH_RECOMPUTE), 2 * layer);
+    assert_int_equal(bytes_of("unsharded gradient", OC_PH_BACKWARD), 2 * layer);
+    assert_int_equal(bytes_of("reduce-scatter input, layer above", OC_PH_RECOMPUTE), 4 * layer);
+    assert_int_equal(bytes_of("sharded gradients", OC_PH_BACKWARD), 4 * layer / 8);
+    /* 8 S when the reduction is in 16 bits, and a cast to the type of the shard. */
+    rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "precision.reduce=bf16"));
+    assert_int_equal(bytes_of("reduce-scatter input, layer above", OC_PH_RECOMPUTE), 2 * layer);
+    assert_int_equal(bytes_of("reduce-scatter output", OC_PH_BACKWARD), 2 * layer / 8);
+}
+
+static void weights_that_stay(void **state)
+{
+    (void)state;
+    rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "parallel.zero=2"));
+    assert_int_equal(bytes_of("unsharded layer", OC_PH_FORWARD), 2 * layer);
+    assert_int_equal(bytes_of("unsharded layer", OC_PH_RECOMPUTE), 0);
+    const struct oc_rank stay = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "parallel.zero=2")),
+                         go = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16"));
+    assert_true(stay.moments[OC_STEADY][OC_M_LOSS].classes[OC_BUFFERS] -
+                    go.moments[OC_STEADY][OC_M_LOSS].classes[OC_BUFFERS] >=
+                32 * 2 * layer);
+}
+
+static void accumulation(void **state)
+{
+    (void)state;
+    const struct oc_rank synced = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "batch.accum=4")),
+                         whole =
+                             rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "batch.accum=4", "parallel.no_sync=1"));
+    const uint64_t more = whole.moments[OC_STEADY][OC_M_LOSS].classes[OC_GRADIENTS] -
+                          synced.moments[OC_STEADY][OC_M_LOSS].classes[OC_GRADIENTS];
+    assert_int_equal(more, 4 * whole.params);
+    /* accelerate's accumulate() does not synchronize; torchtitan does. */
+    assert_int_equal(help_plan(HELP_WORDS("framework=fsdp2", "parallel.world=8")).c.parallel_no_sync, 1);
+    assert_int_equal(help_plan(HELP_WORDS(TITAN)).c.parallel_no_sync, 0);
+}
+
+static void types(void **state)
+{
+    (void)state;
+    /* accelerate upcasts what trains; without it 16-bit weights are 16-bit shards. */
+    struct oc_plan plan = help_plan(HELP_WORDS("framework=fsdp2", "parallel.world=8", "precision=bf16"));
+    assert_int_equal(plan.c.precision_weights, OC_FP32);
+    assert_int_equal(plan.dt.compute, OC_BF16);
+    assert_int_equal(plan.dt.moment1, OC_FP32);
+    plan = help_plan(HELP_WORDS("framework=fsdp2", "parallel.world=8", "precision=bf16", "fsdp.upcast=false"));
+    assert_int_equal(plan.c.precision_weights, OC_BF16);
+    plan = help_plan(HELP_WORDS(TITAN, "precision=fp8"));
+    assert_int_equal(plan.c.precision_weights, OC_FP32);
+    assert_int_equal(plan.dt.compute, OC_BF16);
+    /* A given type of the weights is that of the shards: forward reads bf16 all the same. */
+    plan = help_plan(HELP_WORDS(TITAN, "precision=fp8", "precision.weights=bf16"));
+    assert_int_equal(plan.c.precision_weights, OC_BF16);
+    assert_int_equal(plan.dt.weights, OC_BF16);
+}
+
+static void groups(void **state)
+{
+    (void)state;
+    /* torchtitan shares over data- and context-parallel ranks; a shard group of 4 makes two copies. */
+    assert_int_equal(help_plan(HELP_WORDS(TITAN, "parallel.cp=2")).shard, 8);
+    assert_int_equal(help_plan(HELP_WORDS(TITAN, "parallel.shard_group=4")).shard, 4);
+}
+
+static void a_tied_head_has_one_gradient(void **state)
+{
+    (void)state;
+    const struct oc_rank rank = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "model.tied=true"));
+    const uint64_t embedding = 128256ULL * 4096;
+    uint64_t largest = 0;
+    for (int i = 0; i < ledger.n_entries; i++)
+        if (ledger.entries[i].copy && !strcmp(ledger.entries[i].copy, "unsharded gradient") &&
+            ledger.entries[i].birth.part != OC_PART_LAYER)
+            largest += ledger.entries[i].bytes > embedding;
+    assert_int_equal(largest, 2); /* the head's, and the look-up's until it is added */
+    assert_int_equal(help_states(&rank.moments[OC_STEADY][OC_M_AFTER_STEP]), 16 * rank.params / 8);
+}
+
+static void refuses(const char *const *words, const char *needle)
+{
+    const struct oc_config config = help_config(words);
+    struct oc_plan plan;
+    struct oc_error error;
+    assert_false(oc_resolve(&config, &plan, NULL, &error));
+    if (!strstr(error.message, needle)) fail_msg("%s", error.message);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    refuses(HELP_WORDS("framework=fsdp2", "parallel.zero=1"), "always shares parameters");
+    refuses(HELP_WORDS("framework=fsdp2", "kernels.transformer=te"), "belong to Megatron");
+    refuses(HELP_WORDS("framework=fsdp2", "recompute=selective"), "only torchtitan");
+}
+
+/* What the streams of gathers and reductions have freed is not there for activations: more is reserved. */
+static void streams_reserve_apart(void **state)
+{
+    (void)state;
+    const struct oc_plan plan = help_plan(HELP_WORDS(TITAN, "precision=amp-bf16"));
+    struct oc_error error;
+    struct oc_alloc *alloc = oc_alloc_create(NULL);
+    struct oc_rank apart, together;
+    assert_true(oc_estimate(&plan, 0, &ledger, &error));
+    oc_sweep(&ledger, &apart);
+    assert_true(oc_reserve(&plan, &ledger, alloc, &apart));
+    for (int i = 0; i < ledger.n_entries; i++) ledger.entries[i].stream = 0;
+    oc_sweep(&ledger, &together);
+    assert_true(oc_reserve(&plan, &ledger, alloc, &together));
+    assert_true(apart.reserved > together.reserved);
+    assert_true(together.reserved >= together.peak.allocated);
+    oc_alloc_destroy(alloc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_of_every_rank),
+        cmocka_unit_test(a_layer_in_backward),
+        cmocka_unit_test(weights_that_stay),
+        cmocka_unit_test(accumulation),
+        cmocka_unit_test(types),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(a_tied_head_has_one_gradient),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(streams_reserve_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
