@@ -141,6 +141,53 @@ bool oc_advise(const struct oc_config *config, struct oc_alloc *alloc, struct oc
 /* "recompute none -> full, batch.micro 4 -> 2" into `text`; returns it. */
 const char *oc_advice_text(const struct oc_advice *advice, char *text, size_t size);
 
+/* One side of a comparison: a rank of one stage of a plan. */
+struct oc_side {
+    const struct oc_plan *plan;
+    const struct oc_ledger *ledger;
+    const struct oc_rank *rank;
+};
+
+/* An option whose resolved value differs. */
+struct oc_option_difference {
+    enum oc_option_id option;
+    bool given;     /* on one of the sides; otherwise it follows from others */
+    bool alone;     /* `change` is known: the first side resolves with this one option as on the second */
+    int64_t change; /* bytes that this would change the first side's peak by */
+};
+
+/* What both sides hold of one thing: all entries of one class, name and copy. Where one side holds its share of a copy
+ * of all parameters at once, the copy is the thing. */
+struct oc_entry_difference {
+    const char *name;                /* of the thing */
+    const struct oc_entry *a, *b;    /* the largest such entry; NULL: the ledger has none */
+    uint64_t bytes_a, bytes_b;       /* alive at the instants that are compared */
+    uint64_t elements_a, elements_b; /* of all instances */
+    uint64_t instances_a, instances_b;
+};
+
+enum { OC_AT_PEAK = -1, OC_MAX_DIFFERENCES = 2 * OC_MAX_ENTRIES + 4 };
+
+struct oc_comparison {
+    struct oc_side a, b;
+    int moment;                   /* enum oc_moment of the steady iteration, or OC_AT_PEAK: each side's own peak */
+    struct oc_instant at_a, at_b; /* the instants that are compared; bytes are 0 where a run has no such moment */
+    struct oc_option_difference options[OC_OPTIONS]; /* given ones first, those that change most before others */
+    int n_options;
+    struct oc_entry_difference entries[OC_MAX_DIFFERENCES]; /* that differ, the largest difference first */
+    int n_entries;
+    int n_same;               /* things that take the same on both sides, and something */
+    struct oc_entry added[4]; /* what the allocator adds on each side: rounding, rests that are not split off */
+};
+
+/* Joins two ledgers. The differences of all entries add up to the difference of the two instants' allocated bytes.
+ * `comparison` keeps pointers to the sides. */
+void oc_compare(const struct oc_side *a, const struct oc_side *b, int moment, struct oc_comparison *comparison);
+
+/* Why they differ: "fp16 against fp32", "only in A: ...", "32 alive against 4", into `text`; returns it. */
+const char *oc_difference_text(const struct oc_comparison *comparison, const struct oc_entry_difference *difference,
+                               char *text, size_t size);
+
 /* Known models and GPUs: const tables made at build time from model/data/models.json and gpus.json. */
 struct oc_model_row {
     const char *name;   /* "llama-3-8b" */
