@@ -128,26 +128,61 @@ static bool has_stream(const struct oc_ledger *ledger, int stream)
     return false;
 }
 
+/* What PyTorch may have of the GPU: near it, the allocator gives cached segments back instead of failing. 0: the plan
+ * needs more, or no capacity is known. */
+static uint64_t room_of(const struct oc_plan *plan, const struct oc_rank *rank)
+{
+    const uint64_t outside = plan->context.high + plan->nccl.high;
+    const uint64_t room = plan->capacity > outside ? plan->capacity - outside : 0;
+    return rank->peak.allocated < room ? room : 0;
+}
+
+/* One stream's blocks, in at most `limit` bytes of segments (0: as many as it takes). */
+static bool run(struct replay *replay, const struct oc_plan *plan, const struct oc_ledger *ledger, int stream,
+                uint64_t limit)
+{
+    *replay = (struct replay){.alloc = replay->alloc};
+    oc_alloc_set_limit(replay->alloc, limit);
+    oc_alloc_set_expandable(replay->alloc, plan->c.allocator_expandable_segments);
+    fill_holders(ledger, stream, replay->holders);
+    if (!make_room(ledger, replay)) return false;
+    oc_walk(ledger, ITERATIONS, replay_event, replay);
+    return !replay->failed;
+}
+
+/* FSDP1 marks gathered units with record_stream(): a freed one can be taken again only when the computing stream has
+ * passed, of which the host is ahead, so that the largest is there twice. Source: torch/distributed/fsdp
+ * _flat_param.py _free_unsharded_flat_param; FSDP2 does without record_stream. */
+static uint64_t held_by_events(const struct oc_plan *plan, const struct oc_ledger *ledger, int stream)
+{
+    uint64_t largest = 0;
+    if (plan->c.framework != OC_FW_FSDP1 || !stream) return 0;
+    for (int i = 0; i < ledger->n_entries; i++) {
+        const struct oc_entry *entry = &ledger->entries[i];
+        if (entry->stream == stream && entry->bytes > largest) largest = entry->bytes;
+    }
+    return oc_alloc_segment(oc_alloc_round(largest));
+}
+
 /* Streams do not give each other what they have freed: each is replayed by itself, and their segments add up. */
 bool oc_reserve(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,
                 struct oc_rank *rank)
 {
+    const uint64_t room = room_of(plan, rank);
     uint64_t reserved = 0;
     rank->reserved = 0;
-    bool alone = true;
+    bool alone = true, fits = false;
     for (int stream = OC_MAX_STREAMS - 1; stream >= 0; stream--) {
         if (stream && !has_stream(ledger, stream)) continue;
         alone = alone && !stream;
         struct replay replay = {.alloc = alloc};
-        oc_alloc_set_expandable(alloc, plan->c.allocator_expandable_segments);
-        fill_holders(ledger, stream, replay.holders);
-        if (!make_room(ledger, &replay)) return false;
-        oc_walk(ledger, ITERATIONS, replay_event, &replay);
-        if (replay.failed) return false;
-        reserved = oc_add(reserved, oc_alloc_stats(alloc)->reserved_peak);
+        const uint64_t limit = stream ? 0 : room; /* what other streams have cached is given back, too */
+        fits = limit && run(&replay, plan, ledger, stream, limit);
+        if (!fits && !run(&replay, plan, ledger, stream, 0)) return false;
+        reserved = oc_add(reserved, oc_alloc_stats(alloc)->reserved_peak + held_by_events(plan, ledger, stream));
         if (alone) add_unsplit_rests(&replay, rank);
     }
-    rank->reserved = reserved;
+    rank->reserved = fits && reserved > room ? room : reserved;
     rank->reserved_by = OC_SIMULATED;
     return true;
 }

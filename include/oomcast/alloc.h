@@ -46,6 +46,9 @@ void oc_alloc_reset(struct oc_alloc *alloc);
 /* Resets, and chooses between fixed and expandable segments from here on. Real segments stay fixed. */
 void oc_alloc_set_expandable(struct oc_alloc *alloc, bool expandable);
 
+/* Resets, and lets imaginary segments take `bytes` at most from here on (0: no limit). */
+void oc_alloc_set_limit(struct oc_alloc *alloc, uint64_t bytes);
+
 /* Room for at least `n` numbers beside the blocks, for what a caller must remember of them (which handle belongs to
  * what), so that a replay needs no memory of its own. Owned by the allocator; grows as asked, keeping what is in it,
  * over oc_alloc_reset() too; new numbers are 0. NULL when out of host memory. */

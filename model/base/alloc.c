@@ -74,6 +74,12 @@ void oc_alloc_reset(struct oc_alloc *alloc)
     start_over(alloc);
 }
 
+void oc_alloc_set_limit(struct oc_alloc *alloc, uint64_t bytes)
+{
+    oc_alloc_reset(alloc);
+    alloc->provider.limit = bytes;
+}
+
 void oc_alloc_set_expandable(struct oc_alloc *alloc, bool expandable)
 {
     oc_alloc_reset(alloc);

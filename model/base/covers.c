@@ -150,6 +150,7 @@ static const char *uncovered_kernels(const struct oc_config *c)
     if (c->kernels_attention == OC_ATTN_FLASH && c->model_head_dim > 256)
         return "the probe's flash attention takes a head_dim of up to 256";
     if (c->kernels_loss != OC_LOSS_EAGER) return "the probe's loss is eager";
+    if (c->kernels_stack[0]) return "the probe is what the newest software does";
     if (c->optimizer > OC_OPTIM_ADAMW) return "the probe's optimizers are SGD and Adam";
     if (c->kernels_norm != OC_NORMK_EAGER) return "the probe's norm is eager";
     if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "the probe recomputes nothing or whole layers";

@@ -145,30 +145,39 @@ static struct oc_tick backward_begin(const struct unit *unit)
     return tick(again ? OC_PH_RECOMPUTE : OC_PH_BACKWARD, unit, 0);
 }
 
+/* Units are gathered on a stream of their own. */
+static struct oc_entry gathered_of(const struct unit *unit, const char *copy, const char *why, const char *source)
+{
+    struct oc_entry entry = entry_of(unit, copy, why, source);
+    entry.stream = 1;
+    return entry;
+}
+
 /* The whole unit, while it runs. */
 static void add_gathered(struct oc_build *build, const struct unit *unit, uint64_t elements, enum oc_dtype dtype)
 {
     const struct oc_config *c = &build->plan->c;
     const struct oc_tick begin = tick(OC_PH_FORWARD, unit, 0), end = tick(OC_PH_BACKWARD, unit, RESHARD);
     if (unit->part != OC_PART_LAYER) {
-        add(build, entry_of(unit, "gathered", "the root stays gathered from forward to the end of backward", RUNTIME),
+        add(build,
+            gathered_of(unit, "gathered", "the root stays gathered from forward to the end of backward", RUNTIME),
             OC_BUFFERS, elements, dtype, begin, end);
         return;
     }
     if (c->parallel_zero == 2 || !c->fsdp_reshard_after_forward) {
-        add(build, entry_of(unit, "gathered", "kept from forward to backward (SHARD_GRAD_OP)", RUNTIME), OC_BUFFERS,
+        add(build, gathered_of(unit, "gathered", "kept from forward to backward (SHARD_GRAD_OP)", RUNTIME), OC_BUFFERS,
             elements, dtype, begin, end);
         return;
     }
-    const struct oc_entry forward = entry_of(unit, "gathered", "while the layer runs forward", RUNTIME),
-                          backward = entry_of(unit, "gathered again", "while the layer runs backward", RUNTIME);
+    const struct oc_entry forward = gathered_of(unit, "gathered", "while the layer runs forward", RUNTIME),
+                          backward = gathered_of(unit, "gathered again", "while the layer runs backward", RUNTIME);
     add(build, forward, OC_BUFFERS, elements, dtype, begin, tick(OC_PH_FORWARD, unit, RESHARD));
     add(build, backward, OC_BUFFERS, elements, dtype, backward_begin(unit), end);
     if (c->fsdp_forward_prefetch)
-        add(build, entry_of(unit, "prefetched", "the next layer, gathered while this one runs forward", RUNTIME),
+        add(build, gathered_of(unit, "prefetched", "the next layer, gathered while this one runs forward", RUNTIME),
             OC_BUFFERS, elements, dtype, begin, tick(OC_PH_FORWARD, unit, RESHARD));
     if (c->fsdp_backward_prefetch)
-        add(build, entry_of(unit, "prefetched", "the next layer, gathered while this one runs backward", RUNTIME),
+        add(build, gathered_of(unit, "prefetched", "the next layer, gathered while this one runs backward", RUNTIME),
             OC_BUFFERS, elements, dtype, backward_begin(unit), end);
 }
 

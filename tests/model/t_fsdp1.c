@@ -160,6 +160,37 @@ static void frozen_layers_hold_their_inputs(void **state)
     assert_int_equal(held, 8 * 64 * 2);
 }
 
+/* Units come from a pool of their own, which nothing else may use; near the GPU's capacity the cache is given back. */
+static void what_is_reserved(void **state)
+{
+    (void)state;
+    struct oc_alloc *alloc = oc_alloc_create(&(struct oc_alloc_provider){0});
+    assert_non_null(alloc);
+    const char *const gpus[] = {"gpu=none", "gpu=a100-80g"};
+    uint64_t reserved[2], gathered = 0, unit = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct oc_plan plan = help_plan(HELP_WORDS(
+            "framework=fsdp1", "model.name=llama-3-8b", "parallel.world=2", "batch.micro=4", "batch.seq=4096",
+            "precision=amp-bf16", "recompute=full", "kernels.norm=fused", "kernels.loss=fused", gpus[i]));
+        struct oc_rank rank;
+        help_rank(&plan, 0, &ledger, &rank);
+        const uint64_t peak = rank.peak.allocated;
+        assert_true(oc_reserve(&plan, &ledger, alloc, &rank));
+        assert_true(rank.reserved > peak);
+        reserved[i] = rank.reserved;
+        if (i) assert_true(rank.reserved + plan.context.high + plan.nccl.high <= plan.capacity);
+    }
+    assert_true(reserved[0] > reserved[1]);
+    for (int i = 0; i < ledger.n_entries; i++) {
+        const struct oc_entry *e = &ledger.entries[i];
+        if (!e->stream || e->birth.phase != OC_PH_FORWARD) continue;
+        gathered += e->bytes;
+        unit = e->bytes > unit ? e->bytes : unit;
+    }
+    assert_true(gathered > 0 && reserved[0] > gathered + unit);
+    oc_alloc_destroy(alloc);
+}
+
 static void what_it_refuses(void **state)
 {
     (void)state;
@@ -184,6 +215,7 @@ int main(void)
                                        cmocka_unit_test(no_sync_keeps_whole_gradients),
                                        cmocka_unit_test(what_stays_gathered),
                                        cmocka_unit_test(frozen_layers_hold_their_inputs),
+                                       cmocka_unit_test(what_is_reserved),
                                        cmocka_unit_test(what_it_refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
