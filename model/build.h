@@ -43,7 +43,7 @@ struct oc_build {
     int n_params;
     uint64_t total[2], padded[2]; /* [of routed experts]: elements on this rank, and with the padding of buffers */
     uint64_t trained[2];          /* those that are not frozen */
-    bool overflow; /* an entry did not fit or a size passed 2^62 */
+    bool overflow;                /* an entry did not fit or a size passed 2^62 */
 };
 
 /* Adds `count` instances of `elements` numbers. Does nothing for 0 elements, 0 instances or OC_NONE. */

@@ -63,7 +63,7 @@ enum {
     OC_MAX_KINDS = 4,
     OC_MAX_CHUNKS = 64,
     OC_MAX_RUNS = 4,
-    OC_MAX_ENTRIES = 1024,
+    OC_MAX_ENTRIES = 2048,
     OC_MAX_SLOTS = 4096,
     OC_MAX_STREAMS = 3
 };

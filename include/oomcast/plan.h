@@ -37,10 +37,10 @@ struct oc_plan {
     bool has_shape; /* false when only model.params is known: states are exact, activations are not modelled */
 
     /* Ranks */
-    int64_t dp;    /* data-parallel ranks: world / (tp pp cp) */
-    int64_t shard; /* ranks that share states: 1 when zero = 0 */
+    int64_t dp;           /* data-parallel ranks: world / (tp pp cp) */
+    int64_t shard;        /* ranks that share states: 1 when zero = 0 */
     int64_t expert_shard; /* ranks that share the states of routed experts: world / (etp ep pp) of them hold the same */
-    int64_t accum; /* micro-batches per step and data-parallel rank */
+    int64_t accum;        /* micro-batches per step and data-parallel rank */
 
     /* Device */
     uint64_t capacity;             /* bytes CUDA reports as the total; 0 = unknown */
@@ -56,7 +56,8 @@ int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
-/* Tokens of the longest micro-batch on this rank (sequence over cp), and the same where sequence parallelism splits it over tp.
+/* Tokens of the longest micro-batch on this rank (sequence over cp), and the same where sequence parallelism splits it
+ * over tp.
  */
 int64_t oc_plan_tokens(const struct oc_plan *plan);
 int64_t oc_plan_tokens_sp(const struct oc_plan *plan);

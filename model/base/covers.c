@@ -124,7 +124,8 @@ static const char *uncovered_shape(const struct oc_plan *plan)
     const struct oc_config *c = &plan->c;
     if (!plan->has_shape) return "the model has no shape: only its number of parameters is known";
     if (c->model_head != OC_HEAD_LM) return "the probe has an output layer over the vocabulary";
-    if (c->model_embedding_dim && c->model_embedding_dim != c->model_hidden) return "the probe's embedding is as wide as its layers";
+    if (c->model_embedding_dim && c->model_embedding_dim != c->model_hidden)
+        return "the probe's embedding is as wide as its layers";
     if (!c->model_final_norm) return "the probe has a final norm";
     if (c->model_mlp_bias) return "the probe's linear layers have no biases";
     if (c->model_kind != OC_KIND_DECODER) return "the probe runs decoders only";

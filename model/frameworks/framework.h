@@ -50,16 +50,16 @@ struct oc_framework_rules {
     /* Elements of the buffers that hold this rank's parameters (of routed experts, or of everything else), padding
      * included. NULL: no padding. */
     uint64_t (*padded)(const struct oc_build *build, bool expert);
-    /* Elements that this rank holds of one tensor of a parameter, in copies that are shared. NULL: parameters are joined
-     * before they are shared. */
+    /* Elements that this rank holds of one tensor of a parameter, in copies that are shared. NULL: parameters are
+     * joined before they are shared. */
     uint64_t (*share)(const struct oc_build *build, const struct oc_param *param);
     /* precision.weights is the type of the shards; forward reads them gathered and cast. */
     bool casts_shards;
     bool counts_activations; /* false: an accounting that leaves them out */
 };
 
-extern const struct oc_framework_rules oc_article_rules, oc_zero_paper_rules, oc_pytorch_rules, oc_fsdp1_rules, oc_fsdp2_rules,
-    oc_deepspeed_rules, oc_megatron_rules;
+extern const struct oc_framework_rules oc_article_rules, oc_zero_paper_rules, oc_pytorch_rules, oc_fsdp1_rules,
+    oc_fsdp2_rules, oc_deepspeed_rules, oc_megatron_rules;
 
 const struct oc_framework_rules *oc_framework(enum oc_framework framework);
 

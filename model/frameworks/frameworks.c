@@ -4,12 +4,9 @@
 #include <stdio.h>
 
 static const struct oc_framework_rules *const frameworks[OC_FRAMEWORKS] = {
-    [OC_FW_ARTICLE] = &oc_article_rules,
-    [OC_FW_ZERO_PAPER] = &oc_zero_paper_rules,
-    [OC_FW_PYTORCH] = &oc_pytorch_rules,
-    [OC_FW_FSDP2] = &oc_fsdp2_rules,
-    [OC_FW_FSDP1] = &oc_fsdp1_rules,
-    [OC_FW_DEEPSPEED] = &oc_deepspeed_rules,
+    [OC_FW_ARTICLE] = &oc_article_rules,   [OC_FW_ZERO_PAPER] = &oc_zero_paper_rules,
+    [OC_FW_PYTORCH] = &oc_pytorch_rules,   [OC_FW_FSDP2] = &oc_fsdp2_rules,
+    [OC_FW_FSDP1] = &oc_fsdp1_rules,       [OC_FW_DEEPSPEED] = &oc_deepspeed_rules,
     [OC_FW_MEGATRON] = &oc_megatron_rules,
 };
 
@@ -72,7 +69,8 @@ void oc_override_dtypes(struct oc_plan *plan)
             continue;
         const bool master = overrides[i].option == OC_OPT_precision_master;
         const enum oc_dtype given = (enum oc_dtype)oc_option_get(&plan->c, overrides[i].option);
-        if (!plan->c.optimizer_precision_aware && oc_given(&plan->c, overrides[i].option) && (master || (*overrides[i].dtype != OC_NONE && given != OC_NONE)))
+        if (!plan->c.optimizer_precision_aware && oc_given(&plan->c, overrides[i].option) &&
+            (master || (*overrides[i].dtype != OC_NONE && given != OC_NONE)))
             *overrides[i].dtype = given;
         oc_option_put(&plan->c, overrides[i].option, *overrides[i].dtype);
     }

@@ -122,9 +122,8 @@ static void add_fp8_weights(struct oc_build *build)
             elements = oc_add(elements, oc_mul(build->params[i].elements, build->params[i].count));
     add_persistent(build, "fp8 weights", "linear layers keep fp8 copies of their weights, row-wise and transposed",
                    "TransformerEngine pytorch/module", oc_mul(elements, 2), OC_FP8, OC_AT(START));
-    add_persistent(build, "fp8 scales", "what the recipe scales the fp8 copies by",
-                   "TransformerEngine pytorch/tensor", oc_mul(scale_bytes(build->plan, elements), 2), OC_INT8,
-                   OC_AT(START));
+    add_persistent(build, "fp8 scales", "what the recipe scales the fp8 copies by", "TransformerEngine pytorch/tensor",
+                   oc_mul(scale_bytes(build->plan, elements), 2), OC_INT8, OC_AT(START));
 }
 
 /* Tensors of the pipeline that its last calls still refer to: they go when the next iteration's first calls return. */

@@ -54,24 +54,25 @@
 #define OC_F_CLASSIFY     (UINT64_C(1) << 46) /* a classification head */
 #define OC_F_COMPILED     (UINT64_C(1) << 47) /* torch.compile */
 #define OC_F_FA_TWICE     (UINT64_C(1) << 48) /* FlashAttention keeps its output beside a contiguous copy of it */
-#define OC_F_PROBS_ACT    (UINT64_C(1) << 49) /* experts scale their activations by the router's probabilities, unfused \
-                                               */
-#define OC_F_REPEAT_KV    (UINT64_C(1) << 50) /* grouped keys and values are written out for flash attention */
-#define OC_F_PER_OP       (UINT64_C(1) << 51) /* torchtitan's selective recompute: a list of ops whose results are kept */
-#define OC_F_CORE         OC_F_CP_A2A /* hf, which has no context parallelism: a checkpoint around attention's core alone */
-#define OC_F_FINAL_NORM   (UINT64_C(1) << 52) /* a norm before the output layer */
-#define OC_F_ENCODER      (UINT64_C(1) << 53) /* every token sees every other: no causal mask */
+#define OC_F_PROBS_ACT                                                                                                 \
+    (UINT64_C(1) << 49)                     /* experts scale their activations by the router's probabilities, unfused  \
+                                             */
+#define OC_F_REPEAT_KV  (UINT64_C(1) << 50) /* grouped keys and values are written out for flash attention */
+#define OC_F_PER_OP     (UINT64_C(1) << 51) /* torchtitan's selective recompute: a list of ops whose results are kept */
+#define OC_F_CORE       OC_F_CP_A2A /* hf, which has no context parallelism: a checkpoint around attention's core alone */
+#define OC_F_FINAL_NORM (UINT64_C(1) << 52) /* a norm before the output layer */
+#define OC_F_ENCODER    (UINT64_C(1) << 53) /* every token sees every other: no causal mask */
 /* Frozen weights: what is kept only for the gradient of a weight is not kept. See model/shapes/lora.c. */
-#define OC_F_FREE_QKV     (UINT64_C(1) << 54) /* nothing that trains reads the input of q, k and v as it is */
-#define OC_F_FREE_OUT     (UINT64_C(1) << 55) /* ... of the output projection */
-#define OC_F_FREE_UP      (UINT64_C(1) << 56) /* ... of gate and up */
-#define OC_F_FREE_DOWN    (UINT64_C(1) << 57) /* ... of the last linear of the MLP */
-#define OC_F_FREE_HEAD    (UINT64_C(1) << 58) /* ... of the output layer */
-#define OC_F_FREE_NORM    (UINT64_C(1) << 59) /* the weights of norms are frozen */
-#define OC_F_QK_CAST      (UINT64_C(1) << 60) /* autocast: rope's tables leave q and k in fp32, attention casts them */
-#define OC_F_SHIFTED      (UINT64_C(1) << 61) /* the logits are copied when they are shifted against the labels */
-#define OC_F_HELD         (UINT64_C(1) << 62) /* FSDP1 over frozen weights: hooks hold inputs of layers and their gradients */
-#define OC_F_NEVER (UINT64_C(1) << 63)        /* holds for no plan */
+#define OC_F_FREE_QKV  (UINT64_C(1) << 54) /* nothing that trains reads the input of q, k and v as it is */
+#define OC_F_FREE_OUT  (UINT64_C(1) << 55) /* ... of the output projection */
+#define OC_F_FREE_UP   (UINT64_C(1) << 56) /* ... of gate and up */
+#define OC_F_FREE_DOWN (UINT64_C(1) << 57) /* ... of the last linear of the MLP */
+#define OC_F_FREE_HEAD (UINT64_C(1) << 58) /* ... of the output layer */
+#define OC_F_FREE_NORM (UINT64_C(1) << 59) /* the weights of norms are frozen */
+#define OC_F_QK_CAST   (UINT64_C(1) << 60) /* autocast: rope's tables leave q and k in fp32, attention casts them */
+#define OC_F_SHIFTED   (UINT64_C(1) << 61) /* the logits are copied when they are shifted against the labels */
+#define OC_F_HELD      (UINT64_C(1) << 62) /* FSDP1 over frozen weights: hooks hold inputs of layers and their gradients */
+#define OC_F_NEVER     (UINT64_C(1) << 63) /* holds for no plan */
 
 /* Number formats, as roles. */
 enum oc_role {
@@ -82,12 +83,12 @@ enum oc_role {
     OC_R_FP32,
     OC_R_BOOL,
     OC_R_INT64,
-    OC_R_NORMALIZED, /* what an eager RMSNorm keeps to scale: the stream's type, fp32 in litgpt */
-    OC_R_LOGPROB, /* fp32, or the compute type when the logits are not upcast */
-    OC_R_ADAPTER, /* plan->c.lora_dtype */
+    OC_R_NORMALIZED,      /* what an eager RMSNorm keeps to scale: the stream's type, fp32 in litgpt */
+    OC_R_LOGPROB,         /* fp32, or the compute type when the logits are not upcast */
+    OC_R_ADAPTER,         /* plan->c.lora_dtype */
     OC_R_ADAPTER_COMPUTE, /* what an adapter's products run in: the autocast type, else its own */
-    OC_R_SOFTMAX, /* what an unfused softmax keeps: the compute type, or fp32 */
-    OC_R_ROUTER   /* the type of the router's logits */
+    OC_R_SOFTMAX,         /* what an unfused softmax keeps: the compute type, or fp32 */
+    OC_R_ROUTER           /* the type of the router's logits */
 };
 
 /* In which of a checkpointed layer's forwards a row exists. */
@@ -136,7 +137,7 @@ enum oc_use {
 
 struct oc_opset_rules {
     const char *name, *source;
-    const struct oc_tensor *rows; /* ends with a NULL name */
+    const struct oc_tensor *rows;                     /* ends with a NULL name */
     const struct oc_tensor *layer_rows, *expert_rows; /* more of them, or NULL */
     struct {
         uint8_t forward, backward;
@@ -145,7 +146,8 @@ struct oc_opset_rules {
     bool fused_matrices;          /* q, k, v in one matrix, and gate, up in one */
 };
 
-extern const struct oc_tensor oc_hf_layer[], oc_hf_experts[]; /* a layer of Hugging Face's models, for its kin to share */
+extern const struct oc_tensor oc_hf_layer[],
+    oc_hf_experts[]; /* a layer of Hugging Face's models, for its kin to share */
 extern const struct oc_opset_rules oc_hf_rules, oc_te_rules, oc_torchtitan_rules, oc_torchtune_rules, oc_litgpt_rules;
 
 const struct oc_opset_rules *oc_opset(enum oc_opset opset);
@@ -156,7 +158,8 @@ uint64_t oc_facts(const struct oc_plan *plan);
 /* Whether layers are recomputed except for the ops of torchtitan's list. */
 bool oc_keeps_listed_ops(const struct oc_plan *plan);
 
-/* Kernels of torchtitan, torchtune and litgpt that were not given (model/shapes/opset_kin.c). Nothing for other op sets.
+/* Kernels of torchtitan, torchtune and litgpt that were not given (model/shapes/opset_kin.c). Nothing for other op
+ * sets.
  */
 void oc_kin_defaults(struct oc_config *config);
 

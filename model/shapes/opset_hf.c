@@ -38,8 +38,8 @@
     }
 #define RESIDUAL(need_, without_, end_, birth_, death_, why_)                                                          \
     {                                                                                                                  \
-        .name = "grad_residual", .dims = {T, H}, .role = OC_R_STREAM, .end = end_, .need = need_,                      \
-        .without = without_, .birth = OC_BWD(HEAD, birth_), .death = death_, .keep = OC_F_NEVER, .why = why_           \
+        .name = "grad_residual", .dims = {T, H}, .role = OC_R_STREAM, .end = end_, .need = need_, .without = without_, \
+        .birth = OC_BWD(HEAD, birth_), .death = death_, .keep = OC_F_NEVER, .why = why_                                \
     }
 #define TRAVELS "the gradient that travels down the residual stream"
 
@@ -108,8 +108,8 @@ static const struct oc_tensor rows[] = {
                "transformers before 4.48: logits[..., :-1, :].contiguous()", T, V),
     FROM_LOSS("logits.shifted", SHIFT | FUSED, NO_LM, LOGPROB, OC_LOSS_AT(1), 3,
               "a fused loss turns them into their gradient in place", T, V),
-    FROM_LOSS("log_probabilities", 0, NO_LM | LINEAR | FUSED, LOGPROB, OC_LOSS_AT(1), 2,
-              "log-softmax keeps its result", T, V),
+    FROM_LOSS("log_probabilities", 0, NO_LM | LINEAR | FUSED, LOGPROB, OC_LOSS_AT(1), 2, "log-softmax keeps its result",
+              T, V),
     UNTIL_LOSS("logits.piece", LINEAR, NO_LM, COMPUTE, OC_LOSS_AT(0), 2, "logits of a piece of the tokens",
                OC_D_LOSS_ROWS, V),
     UNTIL_LOSS("logits.piece_fp32", LINEAR | HALF, NO_LM, FP32, OC_LOSS_AT(0), 2, "the same in fp32", OC_D_LOSS_ROWS,
@@ -127,10 +127,10 @@ static const struct oc_tensor rows[] = {
     BACK(HEAD, "grad_logits", LF | SHIFT, NO_LM | LINEAR, COMPUTE, 3, 4, "cast back to the type of the logits", T, V),
     BACK(HEAD, "grad_logits", 0, NO_LM | LINEAR | FUSED | LF | SHIFT, LOGPROB, 1, 4, "gradient of log-softmax", T, V),
     BACK(HEAD, "grad_logits.shifted", SHIFT, NO_LM | LINEAR | FUSED, LOGPROB, 1, 3, "gradient of log-softmax", T, V),
-    BACK(HEAD, "grad_logits.whole", SHIFT | LF, NO_LM | LINEAR, LOGPROB, 2, 3, "zeros, and the shifted gradient in them",
-         T, V),
-    BACK(HEAD, "grad_logits.whole", SHIFT, NO_LM | LINEAR | LF, LOGPROB, 2, 4, "zeros, and the shifted gradient in them",
-         T, V),
+    BACK(HEAD, "grad_logits.whole", SHIFT | LF, NO_LM | LINEAR, LOGPROB, 2, 3,
+         "zeros, and the shifted gradient in them", T, V),
+    BACK(HEAD, "grad_logits.whole", SHIFT, NO_LM | LINEAR | LF, LOGPROB, 2, 4,
+         "zeros, and the shifted gradient in them", T, V),
     LINEAR_GRADIENT(HEAD, "head.grad_norm_output", 0, LINEAR, 3, 7),
     BACK(HEAD, "head.norm.grad_input_fp32", FINAL | RMS | R16, 0, FP32, 8, 11, "gradient of the input, fp32", T, H),
     RESIDUAL(RMS | R16, HELD, OC_END_HERE, 10, OC_BWD(EMBED, 1), TRAVELS),

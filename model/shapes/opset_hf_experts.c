@@ -1,8 +1,8 @@
-/* The experts of Hugging Face's eager mixture-of-experts layers, which stand where the MLP stands in opset_hf_layer.c: a
- * loop over experts, each on the tokens that were sent to it, scaled and added into one tensor.
+/* The experts of Hugging Face's eager mixture-of-experts layers, which stand where the MLP stands in opset_hf_layer.c:
+ * a loop over experts, each on the tokens that were sent to it, scaled and added into one tensor.
  *
- * Source: transformers models/mixtral/modeling_mixtral.py MixtralSparseMoeBlock (before experts became one tensor). What
- * all experts keep is as large as what they work on together; what backward needs besides is one expert's. */
+ * Source: transformers models/mixtral/modeling_mixtral.py MixtralSparseMoeBlock (before experts became one tensor).
+ * What all experts keep is as large as what they work on together; what backward needs besides is one expert's. */
 #include "model/shapes/opset_hf.h"
 
 /* clang-format off: a table, one row a tensor */

@@ -15,14 +15,14 @@
         .without = (without_) | OC_F_FULL, .birth = OC_FWD(LAYER, 0), .death = OC_FWD(LAYER, 34), .keep = keep_,       \
         .release = OC_BWD(LAYER, 45), .why = why_                                                                      \
     }
-#define FREE_QKV  OC_F_FREE_QKV
-#define FREE_OUT  OC_F_FREE_OUT
-#define FREE_UP   OC_F_FREE_UP
-#define FREE_DOWN OC_F_FREE_DOWN
-#define HELD      OC_F_HELD
-#define MOE       OC_F_MOE
-#define HALFSOFT  OC_F_SOFTMAX_HALF
-#define ADROP     OC_F_ATTN_DROP
+#define FREE_QKV   OC_F_FREE_QKV
+#define FREE_OUT   OC_F_FREE_OUT
+#define FREE_UP    OC_F_FREE_UP
+#define FREE_DOWN  OC_F_FREE_DOWN
+#define HELD       OC_F_HELD
+#define MOE        OC_F_MOE
+#define HALFSOFT   OC_F_SOFTMAX_HALF
+#define ADROP      OC_F_ATTN_DROP
 #define PER_OP_WHY "torchtitan's list keeps every second matrix product"
 
 const struct oc_tensor oc_hf_layer[] = {
@@ -56,20 +56,20 @@ const struct oc_tensor oc_hf_layer[] = {
     KEPT(LAYER, "layers.attention.q", FLASH, ROPE, COMPUTE, 7, 22, 21, "kept by attention", T, Q),
     KEPT(LAYER, "layers.attention.q", EAGER | BATCH1, ROPE, COMPUTE, 7, 22, 26, "operand of the scores", T, Q),
     INTO_CORE(LAYER, "layers.attention.q", EAGER, ROPE | BATCH1, COMPUTE, 7, 22, "before heads are made contiguous", T,
-         Q),
+              Q),
     KEPT_UNLESS(FREE_QKV, LAYER, "layers.attention.k_input_cast", AMP, FUSEDQKV, COMPUTE, 8, 9, 36, CAST_WHY, T, H),
     LOST(LAYER, "layers.attention.k", ROPE, 0, COMPUTE, 8, 11, 11, "before rope", T, K),
     KEPT(LAYER, "layers.attention.k", FLASH, ROPE, COMPUTE, 8, 22, 21, "kept by attention", T, K),
     KEPT(LAYER, "layers.attention.k", EAGER | BATCH1, ROPE | GQA, COMPUTE, 8, 22, 26, "operand of the scores", T, K),
     INTO_CORE(LAYER, "layers.attention.k", EAGER, ROPE | GQA | BATCH1, COMPUTE, 8, 22,
-         "before heads are made contiguous", T, K),
+              "before heads are made contiguous", T, K),
     INTO_CORE(LAYER, "layers.attention.k", EAGER | GQA, ROPE, COMPUTE, 8, 22, "before it is repeated", T, K),
     KEPT_UNLESS(FREE_QKV, LAYER, "layers.attention.v_input_cast", AMP, FUSEDQKV, COMPUTE, 9, 10, 33, CAST_WHY, T, H),
     KEPT(LAYER, "layers.attention.v", FLASH, REPEAT, COMPUTE, 9, 22, 21, "kept by attention", T, OC_D_KEPT_V),
     LOST(LAYER, "layers.attention.v", FLASH | REPEAT, 0, COMPUTE, 9, 12, 12, "before it is repeated", T, K),
     KEPT(LAYER, "layers.attention.v", EAGER | BATCH1, GQA, COMPUTE, 9, 22, 21, "operand of the weighted sum", T, K),
     INTO_CORE(LAYER, "layers.attention.v", EAGER, GQA | BATCH1, COMPUTE, 9, 22, "held until attention has returned", T,
-         K),
+              K),
     INTO_CORE(LAYER, "layers.attention.v", EAGER | GQA, 0, COMPUTE, 9, 22, "held until attention has returned", T, K),
     KEPT(LAYER, "layers.attention.q_norm_input", QKNORM, 0, FP32, 9, 10, 32, "the norm over query heads keeps fp32", T,
          Q),
@@ -87,13 +87,13 @@ const struct oc_tensor oc_hf_layer[] = {
     KEPT(LAYER, "layers.attention.q_rope", EAGER | ROPE | BATCH1, QKCAST, STREAM, 10, 22, 26, "operand of the scores",
          T, Q),
     INTO_CORE(LAYER, "layers.attention.q_rope", EAGER | ROPE, QKCAST | BATCH1, STREAM, 10, 22,
-         "before heads are made contiguous", T, Q),
+              "before heads are made contiguous", T, Q),
     KEPT(LAYER, "layers.attention.k_rope", EAGER | ROPE | BATCH1, QKCAST | GQA, STREAM, 10, 22, 26,
          "operand of the scores", T, K),
     INTO_CORE(LAYER, "layers.attention.k_rope", EAGER | ROPE, QKCAST | GQA | BATCH1, STREAM, 10, 22,
-         "before heads are made contiguous", T, K),
+              "before heads are made contiguous", T, K),
     INTO_CORE(LAYER, "layers.attention.k_rope", EAGER | ROPE | GQA, QKCAST, STREAM, 10, 22, "before it is repeated", T,
-         K),
+              K),
     LOST(LAYER, "layers.attention.q_rope", QKCAST, 0, STREAM, 10, 22, 22, "fp32, as rope's tables are", T, Q),
     LOST(LAYER, "layers.attention.k_rope", QKCAST, 0, STREAM, 10, 22, 22, "fp32, as rope's tables are", T, K),
 

@@ -83,13 +83,12 @@
 #define PIECE_WHY   "of one piece of the tokens"
 #define PIECES_WHY  "every piece makes a gradient of the output layer, which is added to the sum of those before"
 
-/* cross_entropy(pred.float(), labels); in one kernel (compiled, since 2025) the cast and the softmax are made again from
- * the logits. */
+/* cross_entropy(pred.float(), labels); in one kernel (compiled, since 2025) the cast and the softmax are made again
+ * from the logits. */
 static const struct oc_tensor torchtitan[] = {
     BEGIN,
     UNTIL_LOSS("logits", 0, FUSED, COMPUTE, OC_FWD(HEAD, 7), 2, "deleted before backward", T, V),
-    FROM_LOSS("logits", FUSED, 0, COMPUTE, OC_FWD(HEAD, 7), OC_BWD(HEAD, 3), "a compiled loss keeps its input", T,
-              V),
+    FROM_LOSS("logits", FUSED, 0, COMPUTE, OC_FWD(HEAD, 7), OC_BWD(HEAD, 3), "a compiled loss keeps its input", T, V),
     UNTIL_LOSS("logits.fp32", LF, FUSED, FP32, OC_LOSS_AT(0), 2, "pred.float() before the cross entropy", T, V),
     FROM_LOSS("log_probabilities", 0, FUSED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2), EAGER_WHY, T, V),
     BACK(HEAD, "grad_log_probabilities", 0, FUSED, LOGPROB, 0, 2, NLL_WHY, T, V),

@@ -330,6 +330,7 @@ const struct oc_opset_rules oc_te_rules = {
             [OC_USE_DOWN] = {10, 1},
             [OC_USE_FINAL_NORM] = {1, 3},
             [OC_USE_HEAD] = {2, 2}},
-    .module_backward = {[OC_MODULE_CORE_ATTN] = 8, [OC_MODULE_MLA_UP_PROJ] = 8, [OC_MODULE_MLP] = 0, [OC_MODULE_LAYERNORM] = 0},
+    .module_backward =
+        {[OC_MODULE_CORE_ATTN] = 8, [OC_MODULE_MLA_UP_PROJ] = 8, [OC_MODULE_MLP] = 0, [OC_MODULE_LAYERNORM] = 0},
     .fused_matrices = true,
 };

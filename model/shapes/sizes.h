@@ -32,7 +32,7 @@ enum oc_dim {
     OC_D_EXPERTS,    /* routed experts of a layer, all ranks */
     OC_D_XFFN,       /* experts on this rank x expert_ffn / etp */
     OC_D_XFC1,       /* the same for what their first product puts out */
-    OC_D_XOUT,      /* experts on this rank x hidden: biases of their second product */
+    OC_D_XOUT,       /* experts on this rank x hidden: biases of their second product */
     OC_D_XONE,       /* expert_ffn / etp of one expert */
     OC_D_XONE_FC1,   /* ... and what its first product puts out */
     OC_D_SFFN,       /* shared experts' ffn / tp */
@@ -44,12 +44,12 @@ enum oc_dim {
     OC_D_MTP_NORMS,  /* 3 h: its norms */
     OC_D_MTP_MATRIX, /* 2 h x h / tp: its projection */
     OC_D_MTP_VOCAB,  /* rows of the embedding copy that it needs on a stage of its own / tp */
-    OC_D_LORA,      /* rank of low-rank adapters */
-    OC_D_EMBEDDING, /* width of the embedding */
+    OC_D_LORA,       /* rank of low-rank adapters */
+    OC_D_EMBEDDING,  /* width of the embedding */
     OC_D_PROJECTION, /* the same where it is projected to another hidden size, else 0 */
-    OC_D_HEADS,     /* heads / tp */
+    OC_D_HEADS,      /* heads / tp */
     OC_D_ROUTED_ONE, /* ... that one of them works on */
-    OC_D_LOSS_ROWS, /* tokens in one piece of a loss that runs in pieces */
+    OC_D_LOSS_ROWS,  /* tokens in one piece of a loss that runs in pieces */
     OC_D_KEPT_V,     /* width of what attention's values keep alive: K, or all of a fused qkv that they are a view of */
     OC_D_MERGED,     /* Q where attention's output is copied to merge its heads, else 0 */
     OC_DIMS

@@ -238,7 +238,8 @@ static void check_one(const struct oc_advice *advice, const struct oc_config *co
                  advice->verdict.device.high);
     assert_true(answer.warnings.n <= warned);
     assert_true(advice->n_changes > 0);
-    assert_int_equal(advice->allocated, answer.ranks[answer.verdict.worst_stage].peak.allocated);
+    /* Two stages may take the same on the device. */
+    assert_int_equal(advice->allocated, answer.ranks[advice->verdict.worst_stage].peak.allocated);
     for (int i = 0; i < advice->n_changes; i++) {
         assert_int_equal(oc_option_get(&answer.plan.c, advice->changes[i].option), advice->changes[i].to);
         assert_int_equal(oc_option_get(&plan.c, advice->changes[i].option), advice->changes[i].from);

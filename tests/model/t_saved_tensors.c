@@ -109,7 +109,8 @@ static long long (*const switches[])(const struct row *) = {cpu_autocast_softmax
 
 /* ---- the model ---- */
 
-static void assign(struct oc_config *config, const char *key, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void assign(struct oc_config *config, const char *key, const char *format,
+                                                         ...)
 {
     char text[128], value[64];
     struct oc_error error;

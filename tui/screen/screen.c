@@ -8,7 +8,8 @@
 #include "tui/screen/app.h"
 #include "tui/screen/script.h"
 
-static const struct oc_app_model model = {oc_resolve, oc_answer, oc_explain, oc_device, oc_probe_fit, oc_probe_covers, oc_estimate};
+static const struct oc_app_model model = {oc_resolve,   oc_answer,       oc_explain, oc_device,
+                                          oc_probe_fit, oc_probe_covers, oc_estimate};
 
 struct screen {
     struct oc_app app;
