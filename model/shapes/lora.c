@@ -314,6 +314,14 @@ static bool shares_dropped_input(const struct oc_plan *plan, const struct site *
     return plan->c.lora_targets & before;
 }
 
+/* ... and spreads its output over q, k and v with index_copy(), which keeps it, unless all three have a part. Source:
+ * litgpt lora.py LoRAQKVLinear.zero_pad; derivatives.yaml index_copy. */
+static bool keeps_output(const struct oc_plan *plan, const struct site *site)
+{
+    const int64_t qkv = OC_LORA_Q | OC_LORA_K | OC_LORA_V;
+    return plan->c.kernels_transformer == OC_OPSET_LITGPT && (site->target & qkv) && (plan->c.lora_targets & qkv) != qkv;
+}
+
 static void add_site(struct oc_build *build, const struct site *site, int kind, uint32_t layers)
 {
     const struct oc_plan *plan = build->plan;
@@ -333,8 +341,9 @@ static void add_site(struct oc_build *build, const struct site *site, int kind, 
                     "autocast's copy of A's input");
     forward_row(build, site, kind, layers, "lora middle", OC_D_LORA, OC_R_ADAPTER_COMPUTE, true,
                 "what A puts out: B's input");
-    forward_row(build, site, kind, layers, "lora output", site->out, OC_R_ADAPTER_COMPUTE, false,
-                "what B puts out, until it is scaled");
+    const bool kept = keeps_output(plan, site);
+    forward_row(build, site, kind, layers, "lora output", site->out, OC_R_ADAPTER_COMPUTE, kept,
+                kept ? "what B puts out, kept by index_copy()" : "what B puts out, until it is scaled");
     forward_row(build, site, kind, layers, "lora scaled output", site->out, OC_R_ADAPTER_COMPUTE, false,
                 "added to what the frozen linear puts out");
     if (product != plan->dt.compute)
