@@ -208,22 +208,26 @@ static void add_stage3(struct oc_build *build)
     if (plan->c.offload_optimizer == OC_OFFLOAD_NONE) oc_build_add(build, &wide);
 }
 
-/* The last stage returns from its backward before it lets go of what its buffers hold: for each of two, logits (4 B
- * each) and two hidden tensors. Which tensors these are is inferred from one exact measurement (bs-meg_ds_3d rank 60:
- * 652.2 MiB = 2 x 198 + 4 x 64). */
+/* The last stage returns from its backward before it lets go of what its two buffers hold: for each, logits (4 B each)
+ * and two hidden tensors; so one set beside the micro-batch that runs, and two after it. Which tensors these are is
+ * inferred from one exact measurement (bs-meg_ds_3d rank 60: 652.2 MiB = 2 x 198 + 4 x 64). */
 static void add_last_outputs(struct oc_build *build)
 {
     const uint64_t *d = build->sizes.dim;
-    struct oc_entry kept = buffer("outputs of the last stage", "two pipeline buffers are let go in the next iteration",
-                                  PIPE " _exec_backward_pass", oc_mul(d[OC_D_TOKENS], d[OC_D_VOCAB]), OC_FP32);
-    kept.class = OC_ACTIVATIONS;
-    kept.count = 2;
-    kept.birth = OC_AT(REDUCE);
-    oc_build_add(build, &kept);
-    kept.elements = oc_mul(d[OC_D_TOKENS], d[OC_D_HIDDEN]);
-    kept.dtype = (uint8_t)build->plan->dt.residual;
-    kept.count = 4;
-    oc_build_add(build, &kept);
+    struct oc_entry logits = buffer("outputs of the last stage", "a pipeline buffer is let go when it is used again",
+                                    PIPE " _exec_backward_pass", oc_mul(d[OC_D_TOKENS], d[OC_D_VOCAB]), OC_FP32);
+    logits.class = OC_ACTIVATIONS;
+    logits.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, 0};
+    logits.death = OC_AT(START);
+    logits.kind = OC_END_HERE;
+    struct oc_entry hidden = logits;
+    hidden.elements = oc_mul(2 * d[OC_D_TOKENS], d[OC_D_HIDDEN]);
+    hidden.dtype = (uint8_t)build->plan->dt.residual;
+    oc_build_add(build, &logits);
+    oc_build_add(build, &hidden);
+    logits.birth = hidden.birth = OC_AT(REDUCE);
+    oc_build_add(build, &logits);
+    oc_build_add(build, &hidden);
 }
 
 /* The pipeline engine: what it receives lies in buffers of its own, in 1 / tp parts forwards and whole backwards; each
@@ -231,6 +235,8 @@ static void add_last_outputs(struct oc_build *build)
 static void add_pipeline(struct oc_build *build)
 {
     const struct oc_plan *plan = build->plan;
+    /* Megatron-DeepSpeed runs through the pipeline engine even as one stage. */
+    if (plan->c.kernels_transformer == OC_OPSET_LOCAL && plan->c.parallel_pp == 1) add_last_outputs(build);
     if (plan->c.parallel_pp == 1) return;
     const uint64_t whole = oc_mul(build->sizes.dim[OC_D_TOKENS], build->sizes.dim[OC_D_HIDDEN]);
     const uint64_t part = whole / (uint64_t)plan->c.parallel_tp;
