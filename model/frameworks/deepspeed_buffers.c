@@ -124,6 +124,35 @@ static void add_widened(struct oc_build *build)
     oc_build_add(build, &wide);
 }
 
+/* BF16_Optimizer under the pipeline engine reduces its sums in buckets of 5e8 elements, joined first. */
+static void add_summed_bucket(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    const uint64_t all = oc_build_total(build), bucket = 500000000;
+    if (oc_deepspeed_engine(plan) != OC_ENGINE_BF16 || plan->dp == 1) return;
+    struct oc_entry flat =
+        buffer("flattened sums", "5e8 elements at a time are joined for the reduction",
+               "deepspeed/runtime/engine.py buffered_allreduce_fallback", all < bucket ? all : bucket, OC_FP32);
+    flat.birth = OC_AT_SUB(REDUCE, 1);
+    flat.death = OC_AT_SUB(REDUCE, 2);
+    oc_build_add(build, &flat);
+}
+
+/* PyTorch before 1.13 gathered a list of shards through a flat tensor as large as all of them. */
+static void add_gathered_list(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    const enum oc_engine engine = oc_deepspeed_engine(plan);
+    const uint64_t all = oc_build_total(build), bucket = (uint64_t)plan->c.zero_allgather_bucket;
+    if (!oc_is_2021(plan) || plan->shard == 1 || (engine != OC_ENGINE_ZERO12 && engine != OC_ENGINE_BF16)) return;
+    struct oc_entry flat =
+        buffer("gathered shards", "allgather_bucket_size elements at a time come back from the ranks",
+               "deepspeed/runtime/utils.py all_gather_dp_groups", all < bucket ? all : bucket, plan->dt.weights);
+    flat.birth = OC_AT_SUB(STEP, 5);
+    flat.death = OC_AT_SUB(STEP, 6);
+    oc_build_add(build, &flat);
+}
+
 /* The elements that one layer of a kind has; OC_MAX_KINDS: everything outside layers. `most` is the largest parameter.
  */
 static uint64_t unit_elements(const struct oc_build *build, int kind, uint64_t *most)
@@ -263,6 +292,8 @@ void oc_deepspeed_buffers(struct oc_build *build)
     add_buckets(build);
     add_flattened(build);
     add_widened(build);
+    add_summed_bucket(build);
+    add_gathered_list(build);
     if (oc_deepspeed_engine(build->plan) == OC_ENGINE_ZERO3) add_stage3(build);
     add_pipeline(build);
     oc_add_cublas(build);
