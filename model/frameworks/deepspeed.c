@@ -37,11 +37,13 @@ static void defaults(struct oc_config *c)
     const bool hf = c->kernels_transformer == OC_OPSET_HF;
     if (!hf) oc_default(c, OC_OPT_kernels_norm, OC_NORMK_FUSED);
     if (c->kernels_transformer == OC_OPSET_LOCAL) oc_default(c, OC_OPT_kernels_attention, OC_ATTN_UNFUSED);
-    oc_default(c, OC_OPT_kernels_logits_fp32, 1);
+    /* Llama and its kin cast their logits to fp32; Qwen, of equally many query and key heads with biases, does not. */
+    const bool qwen = hf && c->model_qkv_bias && (!c->model_kv_heads || c->model_kv_heads == c->model_heads);
+    oc_default(c, OC_OPT_kernels_logits_fp32, !qwen);
     oc_default(c, OC_OPT_model_vocab_multiple, hf ? 1 : 128);
     oc_default(c, OC_OPT_optimizer_impl, OC_IMPL_FUSED);
     oc_default(c, OC_OPT_zero_overlap_comm, c->parallel_zero == 3); /* zero/config.py */
-    if (hf && c->model_hidden) {
+    if (hf && c->model_hidden && c->parallel_zero == 3) {
         /* "auto" under Hugging Face: accelerate accelerator.py:2288-2321. */
         oc_default(c, OC_OPT_zero_reduce_bucket, c->model_hidden * c->model_hidden);
         oc_default(c, OC_OPT_zero_prefetch_bucket, c->model_hidden * c->model_hidden * 9 / 10);
