@@ -53,20 +53,25 @@ static void put_run(struct oc_buffer *out, const struct oc_plan *plan)
 static void put_model(struct oc_buffer *out, const struct oc_answer *answer)
 {
     const struct oc_plan *plan = &answer->plan;
-    char params[OC_BYTES_TEXT], text[360], name[OC_NAME_MAX + 2] = "";
+    char params[OC_BYTES_TEXT], text[480], name[OC_NAME_MAX + 2] = "";
     oc_format_count(answer->params_total, params, sizeof params);
     if (plan->c.model_name[0]) snprintf(name, sizeof name, "%s: ", plan->c.model_name);
     if (!plan->has_shape) {
         snprintf(text, sizeof text, "%s%s parameters without a shape: states are exact, activations are not modelled",
                  name, params);
     } else {
-        char padded[48] = "";
+        char padded[48] = "", active[OC_BYTES_TEXT], experts[120] = "";
+        oc_format_count(answer->params_active, active, sizeof active);
+        if (plan->c.model_experts)
+            snprintf(experts, sizeof experts, ", %s of them for one token (%" PRId64 " of %" PRId64 " experts)", active,
+                     plan->c.model_experts_per_token, plan->c.model_experts);
         if (plan->vocab != plan->c.model_vocab) snprintf(padded, sizeof padded, " padded to %" PRId64, plan->vocab);
         snprintf(text, sizeof text,
-                 "%s%s parameters; %" PRId64 " layers, hidden %" PRId64 ", %" PRId64 " heads (%" PRId64
+                 "%s%s parameters%s; %" PRId64 " layers, hidden %" PRId64 ", %" PRId64 " heads (%" PRId64
                  " for keys and values), ffn %" PRId64 ", vocabulary %" PRId64 "%s, %s head",
-                 name, params, plan->c.model_layers, plan->c.model_hidden, plan->c.model_heads, plan->c.model_kv_heads,
-                 plan->c.model_ffn, plan->c.model_vocab, padded, plan->c.model_tied ? "tied" : "untied");
+                 name, params, experts, plan->c.model_layers, plan->c.model_hidden, plan->c.model_heads,
+                 plan->c.model_kv_heads, plan->c.model_ffn, plan->c.model_vocab, padded,
+                 plan->c.model_tied ? "tied" : "untied");
     }
     oc_text_field(out, "Model", text);
 }
