@@ -88,12 +88,20 @@ static void put_parallel(struct oc_buffer *out, const struct oc_plan *plan)
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, ", %" PRId64 " chunks per stage", c->parallel_vpp);
     }
+    if (c->model_experts) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "; experts over ep %" PRId64 " x etp %" PRId64, c->parallel_ep,
+                 c->parallel_etp);
+    }
     if (c->parallel_zero > 0) {
         static const char *const shared[] = {"", "optimizer states", "optimizer states and gradients",
                                              "optimizer states, gradients and weights"};
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "; %s shared by %" PRId64 " ranks", shared[c->parallel_zero & 3],
                  plan->shard);
+        used = strlen(text);
+        if (plan->expert_shard != plan->shard && c->model_experts)
+            snprintf(text + used, sizeof text - used, ", of experts by %" PRId64, plan->expert_shard);
     }
     oc_text_field(out, "Parallel", text);
     if (!plan->has_shape) return;
