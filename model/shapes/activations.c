@@ -155,5 +155,5 @@ void oc_build_activations(struct oc_build *build)
     if (!(facts & OC_F_LORA)) return;
     for (int kind = 0; kind < OC_MAX_KINDS; kind++)
         if (layers[kind]) oc_build_lora(build, kind, layers[kind]);
-    oc_build_lora_head(build);
+    oc_build_lora_rest(build);
 }

@@ -173,6 +173,9 @@ uint64_t oc_hf_facts(const struct oc_plan *plan);
 /* Whether q, k and v come from one matrix in this plan's model. */
 bool oc_fused_qkv(const struct oc_plan *plan);
 
+/* What a quantized parameter is unpacked into while it is used. */
+void oc_add_dequantized(struct oc_build *build, const struct oc_param *param);
+
 /* Bytes of what is packed in a quantized parameter: the weights, and GPTQ's zero points. */
 uint64_t oc_packed_bytes(const struct oc_plan *plan, const struct oc_param *param);
 
@@ -182,9 +185,9 @@ uint64_t oc_lora_facts(const struct oc_plan *plan);
 /* Marks the parameters that are frozen and quantized, and appends the adapters' own. */
 void oc_build_adapters(struct oc_build *build);
 
-/* What the adapters of one kind of layer (or of the output layer) keep and make. */
+/* What the adapters of one kind of layer keep and make; then those of the output layer, and dequantized weights. */
 void oc_build_lora(struct oc_build *build, int kind, uint32_t layers);
-void oc_build_lora_head(struct oc_build *build);
+void oc_build_lora_rest(struct oc_build *build);
 
 /* The type of a parameter itself: an adapter's, a frozen base's or a trained weight's. */
 enum oc_dtype oc_param_dtype(const struct oc_plan *plan, const struct oc_param *param);

@@ -12,144 +12,90 @@
 
 #include <cmocka.h>
 
-#include "help_model.h"
+#include "help_fixture.h"
 
 struct row {
-    char arch[8], mode[12], attention[8], recompute[8], masks[8], mean[12];
-    int fp32_logits, tied;
-    long b, s, h, a, kv, f, v, l;
-    double attention_dropout, dropout;
+    struct help_row run;
     long long saved, casts, params;
 };
 
-static bool read_row(const char *line, struct row *r)
+static bool read_row(const char *line, struct row *row)
 {
-    return sscanf(line, "%7s %11s %7s %7s %7s %11s %d %d %ld %ld %ld %ld %ld %ld %ld %ld %lf %lf %lld %lld %lld",
-                  r->arch, r->mode, r->attention, r->recompute, r->masks, r->mean, &r->fp32_logits, &r->tied, &r->b,
-                  &r->s, &r->h, &r->a, &r->kv, &r->f, &r->v, &r->l, &r->attention_dropout, &r->dropout, &r->saved,
-                  &r->casts, &r->params) == 21;
-}
-
-static bool is(const char *a, const char *b)
-{
-    return strcmp(a, b) == 0;
+    const char *rest;
+    return help_read_row(line, &row->run, &rest) &&
+           sscanf(rest, "%lld %lld %lld", &row->saved, &row->casts, &row->params) == 3;
 }
 
 /* ---- switches: bytes that the measurement has beyond what is modelled ---- */
 
-static bool is_gpt(const struct row *r)
-{
-    return is(r->arch, "gpt");
-}
-
 /* Bytes of an operand of a product, and of the residual stream. */
-static long long operand(const struct row *r)
+static long long operand(const struct help_row *r)
 {
-    return is(r->mode, "fp32") ? 4 : 2;
+    return help_is(r->mode, "fp32") ? 4 : 2;
 }
 
-static long long stream(const struct row *r)
+static long long stream(const struct help_row *r)
 {
-    return is(r->mode, "bf16") ? 2 : 4;
+    return help_is(r->mode, "bf16") ? 2 : 4;
 }
 
 /* Layers that keep more than their input. */
-static long long open_layers(const struct row *r)
+static long long open_layers(const struct help_row *r)
 {
-    return is(r->recompute, "full") ? 0 : r->l;
+    return help_is(r->recompute, "full") ? 0 : r->l;
 }
 
 /* Layers that keep the scores, and the elements of one layer's scores. */
-static long long scores(const struct row *r)
+static long long scores(const struct help_row *r)
 {
-    return is(r->recompute, "none") && is(r->attention, "eager") ? (long long)r->l * r->b * r->a * r->s * r->s : 0;
+    return help_is(r->recompute, "none") && help_is(r->attention, "eager") ? (long long)r->l * r->b * r->a * r->s * r->s
+                                                                           : 0;
 }
 
 /* torch.cpu autocast runs softmax in bf16 where CUDA's list has it in fp32; the result then is the operand, too. */
-static long long cpu_autocast_softmax(const struct row *r)
+static long long cpu_autocast_softmax(const struct help_row *r)
 {
-    if (!is_gpt(r) || !is(r->mode, "amp_cpu")) return 0;
+    if (!help_is_gpt(r) || !help_is(r->mode, "amp_cpu")) return 0;
     return -2 * scores(r) - (r->attention_dropout > 0 ? 0 : 2 * scores(r));
 }
 
 /* F.dropout on a CPU keeps its mask in the type of its input, CUDA's native_dropout in bytes. */
-static long long cpu_dropout_masks(const struct row *r)
+static long long cpu_dropout_masks(const struct help_row *r)
 {
-    if (!is(r->masks, "cpu")) return 0;
+    if (!help_is(r->masks, "cpu")) return 0;
     const long long tokens = (long long)r->b * r->s * r->h;
     long long more = r->attention_dropout > 0 ? (operand(r) - 1) * scores(r) : 0;
-    if (is_gpt(r) && r->dropout > 0) more += (stream(r) - 1) * tokens + 2 * open_layers(r) * (operand(r) - 1) * tokens;
+    if (help_is_gpt(r) && r->dropout > 0)
+        more += (stream(r) - 1) * tokens + 2 * open_layers(r) * (operand(r) - 1) * tokens;
     return more;
 }
 
 /* A CPU's layer_norm keeps mean and rstd in the type of its input, CUDA's in fp32. */
-static long long cpu_norm_statistics(const struct row *r)
+static long long cpu_norm_statistics(const struct help_row *r)
 {
-    if (!is_gpt(r) || !is(r->mode, "bf16")) return 0;
+    if (!help_is_gpt(r) || !help_is(r->mode, "bf16")) return 0;
     return -4ll * r->b * r->s * (2 * open_layers(r) + 1);
 }
 
 /* torch 1.13: mean() keeps its input, the square, which an eager RMSNorm does not otherwise keep. */
-static long long mean_keeps_input(const struct row *r)
+static long long mean_keeps_input(const struct help_row *r)
 {
-    if (is_gpt(r) || !is(r->mean, "torch113")) return 0;
+    if (help_is_gpt(r) || !help_is(r->mean, "torch113")) return 0;
     return 4ll * r->b * r->s * r->h * (2 * open_layers(r) + 1);
 }
 
 /* One key head and one sample: expand() stays a view of stride 0 through the product, where docs/step-pytorch.md writes
  * the heads out. */
-static long long expand_is_a_view(const struct row *r)
+static long long expand_is_a_view(const struct help_row *r)
 {
-    if (is_gpt(r) || r->kv != 1 || r->a == 1 || r->b != 1 || !scores(r)) return 0;
+    if (help_is_gpt(r) || r->kv != 1 || r->a == 1 || r->b != 1 || !scores(r)) return 0;
     return -2 * operand(r) * r->l * r->s * (r->h - r->h / r->a);
 }
 
-static long long (*const switches[])(const struct row *) = {cpu_autocast_softmax, cpu_dropout_masks,
-                                                            cpu_norm_statistics, mean_keeps_input, expand_is_a_view};
+static long long (*const switches[])(const struct help_row *) = {
+    cpu_autocast_softmax, cpu_dropout_masks, cpu_norm_statistics, mean_keeps_input, expand_is_a_view};
 
 /* ---- the model ---- */
-
-__attribute__((format(printf, 3, 4))) static void assign(struct oc_config *config, const char *key, const char *format,
-                                                         ...)
-{
-    char text[128], value[64];
-    struct oc_error error;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(value, sizeof value, format, args);
-    va_end(args);
-    snprintf(text, sizeof text, "%s=%s", key, value);
-    if (!oc_config_assign(config, text, NULL, &error)) fail_msg("%s: %s", text, error.message);
-}
-
-static struct oc_config config_of(const struct row *r)
-{
-    struct oc_config c = oc_config_default();
-    assign(&c, "framework", "pytorch");
-    assign(&c, "gpu", "none");
-    assign(&c, "model.layers", "%ld", r->l);
-    assign(&c, "model.hidden", "%ld", r->h);
-    assign(&c, "model.heads", "%ld", r->a);
-    assign(&c, "model.kv_heads", "%ld", r->kv);
-    assign(&c, "model.ffn", "%ld", r->f);
-    assign(&c, "model.vocab", "%ld", r->v);
-    assign(&c, "model.tied", "%d", r->tied);
-    assign(&c, "model.dropout", "%g", r->dropout);
-    assign(&c, "model.attention_dropout", "%g", r->attention_dropout);
-    assign(&c, "batch.seq", "%ld", r->s);
-    assign(&c, "batch.micro", "%ld", r->b);
-    assign(&c, "precision", "%s", is(r->mode, "fp32") ? "fp32" : is(r->mode, "bf16") ? "pure-bf16" : "amp-bf16");
-    assign(&c, "kernels.attention", "%s", r->attention);
-    assign(&c, "kernels.logits_fp32", "%d", r->fp32_logits);
-    assign(&c, "recompute", "%s", is(r->recompute, "attn") ? "selective" : r->recompute);
-    if (!is_gpt(r)) return c;
-    assign(&c, "model.norm", "layernorm");
-    assign(&c, "model.activation", "gelu");
-    assign(&c, "model.positions", "learned");
-    assign(&c, "model.max_positions", "%ld", r->s);
-    assign(&c, "model.linear_bias", "true");
-    return c;
-}
 
 /* Everything born in forward or loss that dies in backward: activations, and copies of weights, which autocast makes.
  */
@@ -161,8 +107,8 @@ static void sum_saved(const struct oc_ledger *ledger, long long *saved, long lon
         const bool forward = e->birth.phase == OC_PH_FORWARD || e->birth.phase == OC_PH_LOSS;
         if (!forward || e->death.phase != OC_PH_BACKWARD) continue;
         const long long bytes = (long long)(e->bytes * e->count);
-        const bool constant = strncmp(e->name, "rope.", 5) == 0 || is(e->name, "attention_mask");
-        if (e->copy && is(e->copy, "autocast copy")) *casts += bytes;
+        const bool constant = strncmp(e->name, "rope.", 5) == 0 || help_is(e->name, "attention_mask");
+        if (e->copy && help_is(e->copy, "autocast copy")) *casts += bytes;
         if (e->class == OC_ACTIVATIONS && !constant) *saved += bytes;
     }
 }
@@ -170,14 +116,14 @@ static void sum_saved(const struct oc_ledger *ledger, long long *saved, long lon
 static bool holds(int line, const struct row *r)
 {
     static struct oc_ledger ledger;
-    const struct oc_config config = config_of(r);
+    const struct oc_config config = help_row_config(&r->run);
     struct oc_plan plan;
     struct oc_error error;
     if (!oc_resolve(&config, &plan, NULL, &error) || !oc_estimate(&plan, 0, &ledger, &error))
         fail_msg("line %d: %s (%s)", line, error.message, error.hint);
     long long saved, casts, expected = r->saved;
     sum_saved(&ledger, &saved, &casts);
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) expected -= switches[i](r);
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) expected -= switches[i](&r->run);
     if (saved == expected && casts == r->casts && (long long)ledger.params == r->params) return true;
     print_error("line %d: saved %lld for %lld, casts %lld for %lld, parameters %" PRIu64 " for %lld\n", line, saved,
                 expected, casts, r->casts, ledger.params, r->params);
@@ -216,7 +162,7 @@ static void every_switch_acts(void **state)
         bool any = false;
         if (text[0] == '#' || !read_row(text, &row)) continue;
         for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
-            const bool act = switches[i](&row) != 0;
+            const bool act = switches[i](&row.run) != 0;
             acts[i] += act;
             any |= act;
         }
