@@ -66,6 +66,31 @@ static bool decide_sharding(const struct oc_plan *plan, struct oc_error *error)
     return true;
 }
 
+/* States are made for flat partitions, not for tensors: Adafactor has nothing to factor there. Paged 8-bit states lie
+ * in managed memory, which the allocator does not see. */
+static void decide_moments(struct oc_plan *plan, enum oc_dtype state)
+{
+    const struct oc_config *c = &plan->c;
+    switch (c->optimizer) {
+    case OC_OPTIM_SGD:
+        plan->dt.moment1 = c->optimizer_momentum > 0 ? state : OC_NONE;
+        plan->dt.moment2 = OC_NONE;
+        break;
+    case OC_OPTIM_LION:
+    case OC_OPTIM_MUON:
+        plan->dt.moment1 = state;
+        plan->dt.moment2 = OC_NONE;
+        break;
+    case OC_OPTIM_ADAFACTOR:
+        plan->dt.moment1 = OC_NONE;
+        plan->dt.moment2 = state;
+        break;
+    case OC_OPTIM_ADAM8BIT: plan->dt.moment1 = plan->dt.moment2 = OC_INT8; break;
+    case OC_OPTIM_PAGED_ADAMW8BIT: plan->dt.moment1 = plan->dt.moment2 = OC_NONE; break;
+    default: plan->dt.moment1 = plan->dt.moment2 = state; break;
+    }
+}
+
 /* DeepSpeed's engine has no autocast of its own: 16-bit training is 16-bit weights under a master copy. */
 static void decide_dtypes(struct oc_plan *plan, struct oc_warnings *warnings)
 {
@@ -86,10 +111,7 @@ static void decide_dtypes(struct oc_plan *plan, struct oc_warnings *warnings)
     /* ZeRO clones an fp32 partition even of fp32 weights. */
     plan->dt.master = pure ? weights : zero || weights != OC_FP32 ? OC_FP32 : OC_NONE;
     const enum oc_dtype state = pure ? weights : OC_FP32;
-    const bool adam = c->optimizer != OC_OPTIM_SGD;
-    plan->dt.moment1 = adam || c->optimizer_momentum > 0 ? state : OC_NONE;
-    plan->dt.moment2 = adam && c->optimizer != OC_OPTIM_LION ? state : OC_NONE;
-    if (c->optimizer == OC_OPTIM_ADAM8BIT) plan->dt.moment1 = plan->dt.moment2 = OC_INT8;
+    decide_moments(plan, state);
     plan->dt.step_grads = plan->dt.grads != plan->dt.master ? plan->dt.master : OC_NONE;
 }
 

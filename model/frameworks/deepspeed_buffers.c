@@ -174,6 +174,7 @@ static void add_gathered_layers(struct oc_build *build)
     static const uint8_t phases[] = {OC_PH_FORWARD, OC_PH_RECOMPUTE};
     for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
         uint64_t most = 0, layers = 0;
+        const uint64_t prefetch = (uint64_t)build->plan->c.zero_prefetch_bucket;
         const uint64_t elements = unit_elements(build, kind, &most);
         for (int i = 0; i < build->n_params; i++)
             if (build->params[i].part == OC_PART_LAYER && build->params[i].kind == kind)
@@ -187,6 +188,11 @@ static void add_gathered_layers(struct oc_build *build)
             gathered.death = (struct oc_tick){phases[i] == OC_PH_FORWARD ? OC_PH_FORWARD : OC_PH_BACKWARD,
                                               OC_PART_LAYER, OC_MAX_SUB - 1};
             oc_build_add(build, &gathered);
+            struct oc_entry ahead = gathered;
+            ahead.name = "prefetched parameters";
+            ahead.why = "stage3_prefetch_bucket_size elements of what comes next";
+            ahead.elements = elements < prefetch ? elements : prefetch;
+            oc_build_add(build, &ahead);
             gathered.name = "gather buffer";
             gathered.why = "the flat tensor that the largest parameter is gathered into before it is joined";
             gathered.elements = most;

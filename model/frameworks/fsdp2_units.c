@@ -25,8 +25,8 @@ enum {
     RECAST = 32,       /* gradients are reduced in another type than the shards have */
     SYNCS = 64,        /* every micro-batch reduces its gradients */
     ACCUMULATES = 128, /* several micro-batches, of which only the last does */
-    ON_DEVICE = 256,   /* shards live on the GPU */
-    ON_HOST = 512      /* ... or on the host */
+    HELD = 256,        /* sharded gradients stay until the step */
+    PASSING = 512      /* ... go to the host, or to an optimizer that runs in backward */
 };
 
 /* What of a unit a tensor holds. */
@@ -70,7 +70,7 @@ static const struct row layer_rows[] = {
     {"sharded gradients",
      "views of the reduce-scatter's output",
      COLLECTIVES,
-     ON_DEVICE,
+     HELD,
      OC_GRADIENTS,
      OWN,
      REDUCES,
@@ -78,9 +78,9 @@ static const struct row layer_rows[] = {
      true,
      OC_BWD(LAYER, LAST - 1),
      {OC_PH_IDLE, OC_PART_NONE, 0}},
-    {"sharded gradients", "until they are on the host", COLLECTIVES, ON_HOST, OC_GRADIENTS, OWN, REDUCES, 0, true,
-     OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
-    {"sharded gradients, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | ON_DEVICE,
+    {"sharded gradients", "until they are on the host, or used in backward", COLLECTIVES, PASSING, OC_GRADIENTS, OWN,
+     REDUCES, 0, true, OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
+    {"sharded gradients, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | HELD,
      OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
     {"unsharded gradient sums",
      "no_sync: gradients stay whole until the last micro-batch",
@@ -113,7 +113,7 @@ static const struct row root_rows[] = {
     {"sharded gradients, root",
      "views of the reduce-scatter's output",
      COLLECTIVES,
-     ON_DEVICE,
+     HELD,
      OC_GRADIENTS,
      OWN,
      REDUCES,
@@ -121,9 +121,9 @@ static const struct row root_rows[] = {
      true,
      OC_BWD(EMBED, LAST - 1),
      {OC_PH_IDLE, OC_PART_NONE, 0}},
-    {"sharded gradients, root", "until they are on the host", COLLECTIVES, ON_HOST, OC_GRADIENTS, OWN, REDUCES, 0, true,
-     OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
-    {"sharded gradients, root, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | ON_DEVICE,
+    {"sharded gradients, root", "until they are on the host, or used in backward", COLLECTIVES, PASSING, OC_GRADIENTS,
+     OWN, REDUCES, 0, true, OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
+    {"sharded gradients, root, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | HELD,
      OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
     {"unsharded gradient sums, root",
      "no_sync: gradients stay whole until the last micro-batch",
@@ -149,7 +149,7 @@ static unsigned conditions(const struct oc_plan *plan)
     if (oc_fsdp2_reduce(plan) != oc_fsdp2_storage(plan)) have |= RECAST;
     if (!c->parallel_no_sync) have |= SYNCS;
     if (c->parallel_no_sync && plan->accum > 1) have |= ACCUMULATES;
-    have |= c->offload_params == OC_OFFLOAD_NONE ? ON_DEVICE : ON_HOST;
+    have |= c->offload_params == OC_OFFLOAD_NONE && !c->optimizer_in_backward ? HELD : PASSING;
     return have;
 }
 
