@@ -279,7 +279,8 @@ static void add_optimizer(struct oc_build *build, const struct unit *unit)
             OC_OPTIMIZER, unit->trained, given ? moments[m].dtype : unit->kept, oc_states_birth(plan), OC_AT(END));
     }
     struct oc_kept kept[OC_MAX_KEPT];
-    const int n = oc_optimizer_keeps(plan, unit->trained, 0, unit->kept, false, kept);
+    const int n =
+        oc_optimizer_keeps(plan, &(struct oc_tensor_shape){.elements = unit->trained, .own = unit->kept}, kept);
     for (int k = 0; k < n; k++)
         add(build, entry_of(unit, kept[k].name, kept[k].why, "bitsandbytes, transformers"), OC_OPTIMIZER,
             kept[k].elements, kept[k].dtype, oc_states_birth(plan), OC_AT(END));

@@ -14,45 +14,9 @@
  * lie in managed memory, which PyTorch's allocator does not see. */
 enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 256, LEAST_PAGED = 100000 };
 
-static bool is_8bit(int64_t optimizer)
+static int keeps_8bit(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept)
 {
-    return optimizer == OC_OPTIM_ADAM8BIT || optimizer == OC_OPTIM_PAGED_ADAMW8BIT;
-}
-
-static bool is_adam(int64_t optimizer)
-{
-    return optimizer == OC_OPTIM_ADAM || optimizer == OC_OPTIM_ADAMW;
-}
-
-bool oc_optimizer_is_plain(const struct oc_plan *plan, int which)
-{
-    const int64_t optimizer = plan->c.optimizer;
-    if (which == 2) return is_adam(optimizer);
-    return is_adam(optimizer) || optimizer == OC_OPTIM_SGD || optimizer == OC_OPTIM_LION || optimizer == OC_OPTIM_MUON;
-}
-
-void oc_optimizer_dtypes(const struct oc_config *config, enum oc_dtype updated, enum oc_dtype *moment1,
-                         enum oc_dtype *moment2)
-{
-    *moment1 = *moment2 = updated;
-    switch (config->optimizer) {
-    case OC_OPTIM_SGD:
-        *moment1 = config->optimizer_momentum > 0 ? updated : OC_NONE;
-        *moment2 = OC_NONE;
-        break;
-    case OC_OPTIM_LION: *moment2 = OC_NONE; break;
-    case OC_OPTIM_ADAM8BIT:
-    case OC_OPTIM_PAGED_ADAMW8BIT: *moment1 = *moment2 = OC_INT8; break;
-    case OC_OPTIM_ADAFACTOR:
-        *moment1 = OC_NONE;
-        *moment2 = OC_FP32;
-        break;
-    default: break;
-    }
-}
-
-static int keeps_8bit(const struct oc_plan *plan, uint64_t n, struct oc_kept *kept)
-{
+    const uint64_t n = shape->elements;
     if (n < LEAST_QUANTIZED) {
         kept[0] =
             (struct oc_kept){"small states", "tensors below 4096 numbers keep both states in fp32", 2 * n, OC_FP32};
@@ -68,25 +32,75 @@ static int keeps_8bit(const struct oc_plan *plan, uint64_t n, struct oc_kept *ke
     return count;
 }
 
-int oc_optimizer_keeps(const struct oc_plan *plan, uint64_t elements, uint64_t columns, enum oc_dtype own, bool matrix,
-                       struct oc_kept *kept)
+static int keeps_means(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept)
 {
-    switch (plan->c.optimizer) {
-    case OC_OPTIM_ADAM8BIT:
-    case OC_OPTIM_PAGED_ADAMW8BIT: return keeps_8bit(plan, elements, kept);
-    case OC_OPTIM_ADAFACTOR:
-        if (!columns) {
-            kept[0] = (struct oc_kept){"exp_avg_sq", "a vector keeps the whole second moment, fp32", elements, OC_FP32};
-            return 1;
-        }
-        kept[0] = (struct oc_kept){"exp_avg_sq_row", "means over rows, fp32", elements / columns, OC_FP32};
-        kept[1] = (struct oc_kept){"exp_avg_sq_col", "means over columns, fp32", columns, OC_FP32};
-        return 2;
-    case OC_OPTIM_MUON:
-        kept[0] = (struct oc_kept){"exp_avg_sq", "adamw for embeddings, the head and vectors", elements, own};
-        return matrix ? 0 : 1;
-    default: return 0;
+    (void)plan;
+    if (!shape->columns) {
+        kept[0] =
+            (struct oc_kept){"exp_avg_sq", "a vector keeps the whole second moment, fp32", shape->elements, OC_FP32};
+        return 1;
     }
+    kept[0] = (struct oc_kept){"exp_avg_sq_row", "means over rows, fp32", shape->elements / shape->columns, OC_FP32};
+    kept[1] = (struct oc_kept){"exp_avg_sq_col", "means over columns, fp32", shape->columns, OC_FP32};
+    return 2;
+}
+
+static int keeps_second_of_others(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept)
+{
+    (void)plan;
+    kept[0] = (struct oc_kept){"exp_avg_sq", "adamw for embeddings, the head and vectors", shape->elements, shape->own};
+    return shape->matrix ? 0 : 1;
+}
+
+/* Types of states beside those of dtype.h. */
+enum { OWN = -1 /* as what is updated */ };
+
+/* An optimizer is a row. `plain`: its first and second state are like the parameter, one number for each of its own, so
+ * that a framework's rules for moments describe them; `keeps` says what it keeps instead or besides. */
+static const struct optimizer {
+    int type[2]; /* of the first and second state: OC_NONE where there is none */
+    bool plain[2];
+    int (*keeps)(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept);
+    const char *source;
+} optimizers[] = {
+    [OC_OPTIM_SGD] = {{OWN, OC_NONE}, {true, false}, NULL, NULL},
+    [OC_OPTIM_ADAM] = {{OWN, OWN}, {true, true}, NULL, NULL},
+    [OC_OPTIM_ADAMW] = {{OWN, OWN}, {true, true}, NULL, NULL},
+    [OC_OPTIM_ADAM8BIT] = {{OC_INT8, OC_INT8}, {false, false}, keeps_8bit, BNB},
+    [OC_OPTIM_PAGED_ADAMW8BIT] = {{OC_INT8, OC_INT8}, {false, false}, keeps_8bit, BNB},
+    [OC_OPTIM_ADAFACTOR] = {{OC_NONE, OC_FP32}, {false, false}, keeps_means, ADAFACTOR},
+    [OC_OPTIM_LION] = {{OWN, OC_NONE}, {true, false}, NULL, NULL},
+    [OC_OPTIM_MUON] = {{OWN, OWN}, {true, false}, keeps_second_of_others, MUON},
+};
+
+static bool is_8bit(int64_t optimizer)
+{
+    return optimizers[optimizer].keeps == keeps_8bit;
+}
+
+static bool is_adam(int64_t optimizer)
+{
+    return optimizers[optimizer].plain[1];
+}
+
+bool oc_optimizer_is_plain(const struct oc_plan *plan, int which)
+{
+    return optimizers[plan->c.optimizer].plain[which - 1];
+}
+
+void oc_optimizer_dtypes(const struct oc_config *config, enum oc_dtype updated, enum oc_dtype *moment1,
+                         enum oc_dtype *moment2)
+{
+    const int *type = optimizers[config->optimizer].type;
+    *moment1 = type[0] == OWN ? updated : (enum oc_dtype)type[0];
+    *moment2 = type[1] == OWN ? updated : (enum oc_dtype)type[1];
+    if (config->optimizer == OC_OPTIM_SGD && !(config->optimizer_momentum > 0)) *moment1 = OC_NONE;
+}
+
+int oc_optimizer_keeps(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept)
+{
+    const struct optimizer *row = &optimizers[plan->c.optimizer];
+    return row->keeps ? row->keeps(plan, shape, kept) : 0;
 }
 
 void oc_add_optimizer_states(struct oc_build *build)
@@ -98,15 +112,16 @@ void oc_add_optimizer_states(struct oc_build *build)
         if (param->frozen) continue;
         const uint64_t columns = param->columns > 1 ? param->columns : 0;
         const bool matrix = columns && (param->part == OC_PART_LAYER || param->adapter);
-        const enum oc_dtype own = param->adapter ? oc_param_dtype(plan, param) : plan->dt.moment1;
-        const int n = oc_optimizer_keeps(plan, param->elements, columns, own, matrix, kept);
+        const struct oc_tensor_shape shape = {.elements = param->elements,
+                                              .columns = columns,
+                                              .own = param->adapter ? oc_param_dtype(plan, param) : plan->dt.moment1,
+                                              .matrix = matrix};
+        const int n = oc_optimizer_keeps(plan, &shape, kept);
         for (int k = 0; k < n; k++) {
             const struct oc_entry entry = {.name = param->name,
                                            .copy = kept[k].name,
                                            .why = kept[k].why,
-                                           .source = is_8bit(plan->c.optimizer)                ? BNB
-                                                     : plan->c.optimizer == OC_OPTIM_ADAFACTOR ? ADAFACTOR
-                                                                                               : MUON,
+                                           .source = optimizers[plan->c.optimizer].source,
                                            .elements = kept[k].elements,
                                            .count = param->count,
                                            .class = OC_OPTIMIZER,

@@ -21,10 +21,15 @@ bool oc_optimizer_is_plain(const struct oc_plan *plan, int which);
 void oc_optimizer_dtypes(const struct oc_config *config, enum oc_dtype updated, enum oc_dtype *moment1,
                          enum oc_dtype *moment2);
 
-/* States that are not like the tensor: of `elements` numbers in rows of `columns` (0: a vector) in type `own`.
- * `matrix`: a hidden matrix, which Muon treats apart. Returns how many of `kept` (OC_MAX_KEPT) were filled. */
-int oc_optimizer_keeps(const struct oc_plan *plan, uint64_t elements, uint64_t columns, enum oc_dtype own, bool matrix,
-                       struct oc_kept *kept);
+/* A tensor that is updated. */
+struct oc_tensor_shape {
+    uint64_t elements, columns; /* columns: of a matrix; 0: a vector */
+    enum oc_dtype own;          /* the type of states that are kept as the tensor itself */
+    bool matrix;                /* a hidden matrix, which Muon treats apart */
+};
+
+/* States that are not like the tensor. Returns how many of `kept` (OC_MAX_KEPT) were filled. */
+int oc_optimizer_keeps(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept);
 
 /* The same as entries, for every trained parameter of the build. */
 void oc_add_optimizer_states(struct oc_build *build);

@@ -33,7 +33,8 @@ static long long bytes_of(const struct row *row, int64_t optimizer, double momen
     if (oc_optimizer_is_plain(&plan, 1)) bytes += oc_bytes(n, plan.dt.moment1);
     if (oc_optimizer_is_plain(&plan, 2)) bytes += oc_bytes(n, plan.dt.moment2);
     struct oc_kept kept[OC_MAX_KEPT];
-    const int count = oc_optimizer_keeps(&plan, n, (uint64_t)row->columns, own, row->columns > 0, kept);
+    const struct oc_tensor_shape shape = {n, (uint64_t)row->columns, own, row->columns > 0};
+    const int count = oc_optimizer_keeps(&plan, &shape, kept);
     for (int k = 0; k < count; k++) bytes += oc_bytes(kept[k].elements, kept[k].dtype);
     return (long long)bytes;
 }
