@@ -27,7 +27,8 @@ static struct oc_rank rank_of(const char *const *words)
 }
 
 /* Byte counts of torch's allocator on A100s. Source: foundation-model-stack/fms-acceleration, benchmark CSVs, as
- * collected in shared/corpus/frameworks.json; Mistral-7B (vocab 32000) and Llama-3-8B (128256). */
+ * collected in shared/corpus/frameworks.json; Mistral-7B (vocab 32000), Llama-3-8B (128256) and Mixtral-8x7B (experts).
+ */
 static const struct run {
     const char *words[40];
     uint64_t idle, peak;
@@ -57,6 +58,12 @@ static const struct run {
       "precision=pure-fp16"},
      28984641536,
      39973031424,
+     0.01},
+    {{LAYERS, ADAPTERS, "model.vocab=32000", "parallel.world=2", "batch.micro=2", "precision=pure-bf16",
+      "precision.autocast=bf16", "lora.base=nf4-dq", "lora.dtype=bf16", "model.experts=8", "model.experts_per_token=2",
+      "model.expert_ffn=14336"},
+     12736740864,
+     21126185472,
      0.01},
 };
 
