@@ -45,7 +45,8 @@ static size_t widest(const char *text)
 static void every_command_has_help(void **state)
 {
     (void)state;
-    static const char *const commands[] = {"report", "check", "probe", "options", "models", "gpus", "themes"};
+    static const char *const commands[] = {"report", "check",   "advise", "compare", "sweep",
+                                           "probe",  "options", "models", "gpus",    "themes"};
     struct help_output all = HELP_CLI("--help");
     assert_done(&all);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {

@@ -15,6 +15,9 @@ const struct oc_command oc_commands[] = {
     {"", "[FILE...]", OC_UNIT_GIB, "the screen, opened on the files; without a terminal, the text report", oc_cli_open},
     {"report", "[FILE...]", OC_UNIT_GIB, "the same numbers without a screen", oc_cli_report},
     {"check", "[FILE...]", OC_UNIT_GIB, "one line: does it fit, by how much, on which stage, at which moment", oc_cli_check},
+    {"advise", "[FILE...]", OC_UNIT_GIB, "the smallest changes that make it fit, cheapest first, with what each costs; what could be taken back where it fits", oc_cli_advise},
+    {"compare", "[FILE [FILE]]", OC_UNIT_GIB, "two configurations, entry by entry, the largest difference first, each with its reason", oc_cli_compare},
+    {"sweep", "[FILE...] KEY=V,V,...", OC_UNIT_GIB, "the peak over the values of one or two options", oc_cli_sweep},
     {"probe", "[FILE...]", OC_UNIT_MIB, "run a real training step of the workload, cut to a small size, and measure it", oc_cli_probe},
     {"options", "[NAME...]", OC_UNIT_GIB, "what --set takes; with names, only the keys that contain one of them", oc_cli_options},
     {"models", "[NAME...]", OC_UNIT_GIB, "the models that model.name knows", oc_cli_models},
@@ -23,7 +26,20 @@ const struct oc_command oc_commands[] = {
     {0}};
 /* clang-format on */
 
-enum { OPEN = 1, REPORT = 2, CHECK = 4, PROBE = 8, GPUS = 64, ALL = 255, CASES = OPEN | REPORT | CHECK | PROBE };
+/* Bits of the commands, in their order. */
+enum {
+    OPEN = 1 << 0,
+    REPORT = 1 << 1,
+    CHECK = 1 << 2,
+    ADVISE = 1 << 3,
+    COMPARE = 1 << 4,
+    SWEEP = 1 << 5,
+    PROBE = 1 << 6,
+    GPUS = 1 << 9,
+    THEMES = 1 << 10,
+    CASES = OPEN | REPORT | CHECK | ADVISE | COMPARE | SWEEP | PROBE,
+    ALL = ~0
+};
 
 static unsigned mask_of(const struct oc_command *command)
 {
@@ -40,7 +56,11 @@ static int index_of(const char *name, const char *const names[], int n)
     return -1;
 }
 
-static const char *const format_names[] = {[OC_FORMAT_TEXT] = "text", [OC_FORMAT_JSON] = "json"};
+static const char *const format_names[] = {[OC_FORMAT_TEXT] = "text",
+                                           [OC_FORMAT_JSON] = "json",
+                                           [OC_FORMAT_CSV] = "csv",
+                                           [OC_FORMAT_MARKDOWN] = "markdown",
+                                           [OC_FORMAT_SVG] = "svg"};
 static const char *const device_names[] = {
     [OC_DEVICE_AUTO] = "auto", [OC_DEVICE_CUDA] = "cuda", [OC_DEVICE_HOST] = "host", [OC_DEVICE_DRY] = "dry"};
 
@@ -54,6 +74,24 @@ static bool add_set(struct oc_args *args, const char *value)
     if (args->n_sets == OC_MAX_SETS) return false;
     args->sets[args->n_sets++] = value;
     return true;
+}
+
+static bool add_against(struct oc_args *args, const char *value)
+{
+    if (args->n_against == OC_MAX_SETS) return false;
+    args->against[args->n_against++] = value;
+    return true;
+}
+
+static bool set_moment(struct oc_args *args, const char *value)
+{
+    if (!strcmp(value, "peak")) return true;
+    for (int m = OC_M_FORWARD; m < OC_MOMENTS; m++) {
+        if (strcmp(value, oc_moment_name((enum oc_moment)m))) continue;
+        args->moment = m;
+        return true;
+    }
+    return false;
 }
 
 static bool set_format(struct oc_args *args, const char *value)
@@ -136,8 +174,10 @@ struct flag {
 static const struct flag flags[] = {
     {"--set", 0, "KEY=VALUE", CASES, add_set, 0, "set an option (see `oomcast options`); may repeat, the last wins"},
     {"--units", 0, "gib|gb|bytes", CASES | GPUS, set_unit, 0, "unit of what is printed; gib unless given, mib for a probe"},
-    {"--format", 0, "text|json", REPORT, set_format, 0, "text for people, json for programs"},
-    {"--entries", 0, NULL, REPORT, ON(entries), "with every ledger entry: what it is, when it lives, which rule says so"},
+    {"--against", 0, "KEY=VALUE", COMPARE, add_against, 0, "set an option of the second configuration; the first is left as it is"},
+    {"--format", 0, "text|json|csv|markdown|svg", REPORT, set_format, 0, "text for people, json for programs, csv for tables, markdown and svg for documents"},
+    {"--entries", 0, NULL, REPORT | COMPARE, ON(entries), "with every ledger entry: what it is, when it lives, which rule says so"},
+    {"--moment", 0, "NAME", COMPARE, set_moment, 0, "compare what is alive at a moment of a step (forward, loss, backward, step, idle, ...) instead of at each peak"},
     {"--margin", 0, "BYTES", CHECK, set_margin, 0, "it fits only if so much is left: 2GiB, 500MB"},
     {"--device", 0, "auto|cuda|host|dry", PROBE, set_device, 0, "where it runs; dry only allocates, in no memory"},
     {"--steps", 0, "N", PROBE, set_steps, 0, "optimizer steps, 2 to 64; 4 unless given"},
@@ -149,8 +189,9 @@ static const struct flag flags[] = {
     {"--quiet", 0, "SECONDS", PROBE, set_quiet, 0, NULL},
     {"--plain", 0, NULL, OPEN, ON(plain), "the text report, even in a terminal"},
     {"--no-live", 0, NULL, OPEN, ON(no_live), "run the probe only when asked to, with p"},
+    {"--check", 0, NULL, THEMES, ON(check), "how well each theme's colours are told apart, by everyone"},
     {"--theme", 0, "NAME|FILE", OPEN, set_theme, 0, "colours of the screen (see `oomcast themes`)"},
-    {"--color", 0, "auto|never|8|16|256", OPEN, set_depth, 0, "how many colours"},
+    {"--color", 0, "auto|never|8|16|256|rgb", OPEN, set_depth, 0, "how many colours"},
     {"--ascii", 0, NULL, OPEN, ON(ascii), "draw with ASCII only"},
     {"--script", 0, "FILE", OPEN, set_script, 0, "keys to begin with, for tests and pictures"},
     {"--no-display", 0, NULL, OPEN, ON(no_display), "touch no terminal: a script draws on a canvas"},
@@ -249,7 +290,8 @@ static bool read_flag(struct oc_args *args, int argc, char *const argv[], int *a
         return true;
     }
     if (flag->read(args, value)) return true;
-    if (flag->read == add_set) return oc_fail(error, OC_E_USAGE, "too many --set: at most %d", (int)OC_MAX_SETS);
+    if (flag->read == add_set || flag->read == add_against)
+        return oc_fail(error, OC_E_USAGE, "too many %s: at most %d", flag->name, (int)OC_MAX_SETS);
     oc_fail(error, OC_E_USAGE, "%s does not take '%.80s'", flag->name, value);
     return oc_hint(error, "%s %s: %s", flag->name, flag->value, flag->help ? flag->help : "a number");
 }
@@ -287,7 +329,7 @@ static bool find_command(struct oc_args *args, int argc, char *const argv[], int
 bool oc_args_read(struct oc_args *args, int argc, char *const argv[], struct oc_error *error)
 {
     int command;
-    *args = (struct oc_args){.command = oc_commands, .steps = 4, .quiet = 60};
+    *args = (struct oc_args){.command = oc_commands, .steps = 4, .moment = OC_AT_PEAK, .quiet = 60};
     if (!find_command(args, argc, argv, &command, error)) return false;
     args->unit = args->command->unit;
     bool options_ended = false;
@@ -324,7 +366,9 @@ void oc_put_help(const struct oc_command *command, struct oc_buffer *out)
     if (command->name[0]) {
         oc_putf(out, "usage: oomcast %s%s%s [OPTION...]\n\n", command->name, command->words[0] ? " " : "",
                 command->words);
-        oc_putf(out, "%c%s.\n\n", toupper((unsigned char)command->help[0]), command->help + 1);
+        oc_putf(out, "%c", toupper((unsigned char)command->help[0]));
+        oc_put_wrapped(out, command->help + 1, 1, 0, 79);
+        oc_put(out, "\n");
         put_flags(command, out);
         return;
     }
@@ -336,7 +380,7 @@ void oc_put_help(const struct oc_command *command, struct oc_buffer *out)
                 "the earlier wins, and --set wins over files. Without a FILE a built-in example\n"
                 "opens.\n\n");
     for (const struct oc_command *each = oc_commands; each->name; each++) {
-        oc_putf(out, "  %-8s %-10s ", each->name, each->words);
+        oc_putf(out, "  %-8s %-10s ", each->name, strlen(each->words) <= 10 ? each->words : "FILE ...");
         oc_put_wrapped(out, each->help, 22, 22, 79);
     }
     oc_put(out, "\n");

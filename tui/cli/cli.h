@@ -23,7 +23,7 @@ enum oc_exit {
     OC_EXIT_INTERNAL = 70
 };
 
-enum oc_format { OC_FORMAT_TEXT, OC_FORMAT_JSON };
+enum oc_format { OC_FORMAT_TEXT, OC_FORMAT_JSON, OC_FORMAT_CSV, OC_FORMAT_MARKDOWN, OC_FORMAT_SVG };
 
 enum { OC_MAX_SETS = 256, OC_MAX_WORDS = OC_MAX_FILES };
 
@@ -34,6 +34,9 @@ struct oc_args {
     int n_words;
     const char *sets[OC_MAX_SETS]; /* after --set, in order */
     int n_sets;
+    const char *against[OC_MAX_SETS]; /* after --against, in order */
+    int n_against;
+    int moment; /* enum oc_moment, or OC_AT_PEAK */
     bool help, version;
     enum oc_format format;
     enum oc_unit unit;
@@ -47,6 +50,7 @@ struct oc_args {
     int64_t quiet;  /* seconds without progress after which a probe with a parent ends itself */
     int64_t parent; /* process id of the parent that a probe must not outlive; 0 = none */
     bool plain, no_live, ascii, no_display;
+    bool check; /* themes */
     enum oc_depth depth; /* colours */
     const char *theme;   /* NULL: the default */
     const char *script;  /* keys to begin with, for tests and pictures; NULL = none */
@@ -100,6 +104,9 @@ enum oc_exit oc_cli_status(const struct oc_error *error);
 enum oc_exit oc_cli_open(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_report(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_check(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
+enum oc_exit oc_cli_advise(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
+enum oc_exit oc_cli_compare(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
+enum oc_exit oc_cli_sweep(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_probe(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_options(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_models(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);

@@ -14,12 +14,15 @@ enum oc_exit oc_cli_report(const struct oc_args *args, struct oc_buffer *out, st
                                      .ledgers = session->ledgers,
                                      .reason = &session->reason,
                                      .unit = args->unit};
-    if (args->format == OC_FORMAT_JSON) {
-        oc_report_json(&report, out);
-    } else {
+    static void (*const writers[])(const struct oc_report *report,
+                                   struct oc_buffer *out) = {[OC_FORMAT_TEXT] = oc_report_text,
+                                                             [OC_FORMAT_JSON] = oc_report_json,
+                                                             [OC_FORMAT_CSV] = oc_report_csv,
+                                                             [OC_FORMAT_MARKDOWN] = oc_report_markdown,
+                                                             [OC_FORMAT_SVG] = oc_report_svg};
+    if (args->format == OC_FORMAT_TEXT || args->format == OC_FORMAT_MARKDOWN)
         oc_explain(&session->answer, &session->reason);
-        oc_report_text(&report, out);
-    }
+    writers[args->format](&report, out);
     oc_cli_release(session);
     return OC_EXIT_DONE;
 }

@@ -24,6 +24,13 @@ void oc_report_text(const struct oc_report *report, struct oc_buffer *out);
 /* Schema 1 (docs/DESIGN.md, section 4). */
 void oc_report_json(const struct oc_report *report, struct oc_buffer *out);
 
+/* Tables for spreadsheets: moments, or entries where ledgers are there. Bytes are exact whatever the unit. */
+void oc_report_csv(const struct oc_report *report, struct oc_buffer *out);
+
+/* For issues and documents. */
+void oc_report_markdown(const struct oc_report *report, struct oc_buffer *out);
+void oc_report_svg(const struct oc_report *report, struct oc_buffer *out);
+
 /* Fits or not, by how much, on which stage and at which moment: one sentence, without a line end. */
 void oc_verdict_text(const struct oc_answer *answer, enum oc_unit unit, struct oc_buffer *out);
 
