@@ -151,6 +151,27 @@ static void an_adapter_keeps_its_input(void **state)
     assert_int_equal(kept("layers.attention.q"), t * h + t * h * 2 + t * r * 2);
 }
 
+/* Two of four experts a token: what they keep is of twice the tokens; frozen ones drop what only their weights need. */
+static void experts_keep_what_they_work_on(void **state)
+{
+    (void)state;
+    const uint64_t r = 2 * 8, h = 64, x = 32, bf16 = 2;
+    rank_of(HELP_WORDS(SMALL, "model.experts=4", "model.experts_per_token=2", "model.expert_ffn=32"));
+    assert_int_equal(kept("layers.mlp.fc1_output"), 0);
+    assert_int_equal(kept("layers.experts.input"), r * h * bf16);
+    assert_int_equal(kept("layers.experts.fc1_output"), r * x * bf16);
+    assert_int_equal(kept("layers.experts.activated"), r * x * bf16);
+    assert_int_equal(kept("layers.experts.up_output"), r * x * bf16);
+    assert_int_equal(kept("layers.experts.fc2_input"), r * x * bf16);
+    assert_int_equal(kept("layers.experts.output"), r * h * bf16);
+    rank_of(HELP_WORDS(SMALL, "model.experts=4", "model.experts_per_token=2", "model.expert_ffn=32", "lora.rank=4",
+                       "lora.targets=q"));
+    assert_int_equal(kept("layers.experts.input"), 0);
+    assert_int_equal(kept("layers.experts.fc2_input"), 0);
+    assert_int_equal(kept("layers.experts.fc1_output"), r * x * bf16);
+    assert_int_equal(kept("layers.experts.output"), r * h * bf16);
+}
+
 static void only_adapters_have_gradients_and_states(void **state)
 {
     (void)state;
@@ -196,6 +217,7 @@ int main(void)
                                        cmocka_unit_test(adapters_are_counted),
                                        cmocka_unit_test(frozen_linears_keep_no_input),
                                        cmocka_unit_test(an_adapter_keeps_its_input),
+                                       cmocka_unit_test(experts_keep_what_they_work_on),
                                        cmocka_unit_test(only_adapters_have_gradients_and_states),
                                        cmocka_unit_test(groups_of_gptq)};
     return cmocka_run_group_tests(tests, NULL, NULL);
