@@ -39,8 +39,8 @@ static void defaults(struct oc_config *c)
 
 static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
 {
-    (void)warnings;
     if (!oc_torch_check(plan, true, error)) return false;
+    oc_torch_warn(plan, warnings);
     if (!plan->has_shape) {
         oc_fail(error, OC_E_CONFLICT, "FSDP gathers layers: parameters alone are not enough");
         return oc_hint(error, "name a model with model.name, or give model.layers, model.hidden and model.heads");

@@ -15,6 +15,7 @@ static bool decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc
     const struct oc_config *c = &plan->c;
     if (!oc_torch_check(plan, false, error)) return false;
     oc_torch_dtypes(plan);
+    oc_torch_warn(plan, warnings);
     if ((c->precision == OC_PREC_FP16 || c->precision == OC_PREC_BF16) && plan->dt.master == OC_NONE)
         oc_warn(warnings,
                 "PyTorch keeps no fp32 master of 16-bit weights: updates below half a step of the weight are lost "

@@ -88,3 +88,21 @@ void oc_torch_dtypes(struct oc_plan *plan)
     const enum oc_dtype updated = plan->dt.master != OC_NONE ? plan->dt.master : weights;
     oc_optimizer_dtypes(c, updated, &plan->dt.moment1, &plan->dt.moment2);
 }
+
+void oc_torch_warn(const struct oc_plan *plan, struct oc_warnings *warnings)
+{
+    const struct oc_config *c = &plan->c;
+    const bool sharded = c->framework != OC_FW_PYTORCH;
+    const struct {
+        bool asked;
+        enum oc_option_id option;
+    } unmodelled[] = {
+        {c->offload_optimizer != OC_OFFLOAD_NONE, OC_OPT_offload_optimizer},
+        {c->offload_params != OC_OFFLOAD_NONE && !sharded, OC_OPT_offload_params},
+        {c->optimizer_in_backward && sharded, OC_OPT_optimizer_in_backward},
+        {oc_given(c, OC_OPT_precision_master) && c->precision_master != OC_NONE && sharded, OC_OPT_precision_master}};
+    for (size_t i = 0; i < sizeof unmodelled / sizeof *unmodelled; i++)
+        if (unmodelled[i].asked)
+            oc_warn(warnings, "%s is not modelled under %s: it is left out of the figures",
+                    oc_option(unmodelled[i].option)->key, oc_framework((enum oc_framework)c->framework)->name);
+}

@@ -14,4 +14,7 @@ bool oc_torch_check(struct oc_plan *plan, bool shards, struct oc_error *error);
 /* Fills plan->dt: weights, products, gradients and states in the type of the parameters; autocast. */
 void oc_torch_dtypes(struct oc_plan *plan);
 
+/* Says which options were given that change nothing in what is modelled of these frameworks. */
+void oc_torch_warn(const struct oc_plan *plan, struct oc_warnings *warnings);
+
 #endif

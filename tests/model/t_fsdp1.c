@@ -214,6 +214,19 @@ static void what_it_refuses(void **state)
     }
 }
 
+static void what_is_left_out_is_said(void **state)
+{
+    (void)state;
+    const struct oc_config config =
+        help_config(HELP_WORDS(SMALL, "parallel.world=2", "optimizer.in_backward=true", "offload.optimizer=cpu"));
+    struct oc_plan plan;
+    struct oc_warnings warnings;
+    assert_true(oc_resolve(&config, &plan, &warnings, NULL));
+    assert_int_equal(warnings.n, 2);
+    assert_non_null(strstr(warnings.text[0], "offload.optimizer"));
+    assert_non_null(strstr(warnings.text[1], "optimizer.in_backward"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(real_runs),
@@ -223,6 +236,7 @@ int main(void)
                                        cmocka_unit_test(what_stays_gathered),
                                        cmocka_unit_test(frozen_layers_hold_their_inputs),
                                        cmocka_unit_test(what_is_reserved),
-                                       cmocka_unit_test(what_it_refuses)};
+                                       cmocka_unit_test(what_it_refuses),
+                                       cmocka_unit_test(what_is_left_out_is_said)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
