@@ -65,12 +65,13 @@ static void add_dummy_gradients(struct oc_build *build)
     }
 }
 
-/* 4 MiB; 32 MiB + 1 KiB on Hopper and later. Grouped products run on four streams with a workspace each; userbuffers
- * take three. */
+/* 4 MiB; 32 MiB + 1 KiB on Hopper and later. A router's product runs through TransformerEngine whatever the other
+ * modules are (Megatron-LM core/transformer/moe/moe_utils.py RouterGatingLinearFunction). Grouped products run on four
+ * streams with a workspace each; userbuffers take three. */
 static void add_te_workspaces(struct oc_build *build)
 {
     const struct oc_plan *plan = build->plan;
-    if (!uses_te(plan) || !plan->sm) return;
+    if (!(uses_te(plan) || plan->c.model_experts) || !plan->sm) return;
     const uint64_t one = plan->sm >= 90 ? 33554432 + 1024 : 4194304;
     add_persistent(build, "TransformerEngine GEMM workspace", "4 MiB; 32 MiB + 1 KiB on Hopper and later", TE_GEMM,
                    one * (plan->c.megatron_tp_comm_overlap ? 3 : 1), OC_INT8, OC_AT(START));

@@ -42,7 +42,7 @@ static void errors(void **state)
     } cases[] = {
         {"{\"oomcast\":1,\n\"set\":{\"precision\":\"bf16\",}}", OC_E_PARSE, 2, 0},
         {"{\"oomcast\":1,\n \"set\":{\"nothing.here\":1}}", OC_E_KEY, 2, 9},
-        {"{\"oomcast\":1,\"set\":{\n\"layers\":1}}", OC_E_KEY, 2, 1},
+        {"{\"oomcast\":1,\"set\":{\n\"dropout\":0.1}}", OC_E_KEY, 2, 1},
         {"{\"oomcast\":1,\"set\":{\n\"Parallel.TP\":1}}", OC_E_KEY, 2, 1},
         {"{\"oomcast\":1,\"set\":{\n\n \"parallel.tp\":0}}", OC_E_VALUE, 3, 2},
         {"{\"oomcast\":1,\"set\":{\"parallel.tp\":1.5}}", OC_E_VALUE, 1, 21},
