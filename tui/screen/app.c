@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/screen/change.h"
+#include "tui/screen/command.h"
 #include "tui/screen/find.h"
 #include "tui/screen/overlay.h"
 #include "tui/views/views.h"
@@ -71,6 +72,7 @@ bool oc_app_start(struct oc_app *app, const struct oc_app_model *model, const st
     for (int i = 0; i < 2; i++)
         app->alloc[i] = oc_alloc_create(&(struct oc_alloc_provider){.expandable_segments = i == 1});
     app->first = input->c;
+    app->saved = input->c.config;
     app->answer = calloc(1, sizeof *app->answer);
     app->spare = calloc(1, sizeof *app->spare);
     app->base = calloc(1, sizeof *app->base);
@@ -104,6 +106,8 @@ void oc_app_end(struct oc_app *app)
     free(app->answer);
     free(app->spare);
     free(app->base);
+    free(app->opened);
+    free(app->shown);
     for (int i = 0; app->kept && i < KEPT; i++) free(app->kept[i].ledger);
     free(app->kept);
     for (int i = 0; i < OC_VIEWS_MAX; i++) free(app->view_states[i]);
@@ -139,6 +143,54 @@ void oc_app_ask(struct oc_app *app, const struct oc_question *question, const ch
     app->message[0] = '\0';
 }
 
+void oc_app_show(struct oc_app *app, const char *title, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy) return;
+    free(app->shown);
+    app->shown = copy;
+    snprintf(app->shown_title, sizeof app->shown_title, "%s", title);
+    app->mode = OC_MODE_TEXT;
+    app->scroll = 0;
+}
+
+void oc_app_confirm(struct oc_app *app, const char *question)
+{
+    snprintf(app->confirm, sizeof app->confirm, "%s", question);
+    app->mode = OC_MODE_CONFIRM;
+    app->message[0] = '\0';
+}
+
+bool oc_app_unsaved(const struct oc_app *app)
+{
+    return !oc_config_same(&app->saved, &oc_app_case(app)->config);
+}
+
+bool oc_app_open(struct oc_app *app, const char *path, struct oc_error *error)
+{
+    struct oc_input *input = malloc(sizeof *input);
+    struct oc_undo undo;
+    if (!input || !app->host) {
+        free(input);
+        return oc_fail(error, OC_E_INTERNAL, input ? "this session opens no files" : "out of memory");
+    }
+    if (!app->host->open(app->host->user, path, input, error) || !answer_to(app, &input->c.config, app->spare, error) ||
+        !oc_undo_start(&undo, &input->c)) {
+        free(input);
+        return false;
+    }
+    oc_undo_free(&app->undo);
+    app->undo = undo;
+    free(app->opened);
+    app->input = app->opened = input;
+    app->first = input->c;
+    app->saved = input->c.config;
+    app->stage = -1;
+    oc_app_recompute(app);
+    oc_app_say(app, false, "%s is open", path);
+    return true;
+}
+
 bool oc_app_in_view(const struct oc_app *app)
 {
     return !app->in_panel && oc_views[app->view]->request;
@@ -158,6 +210,17 @@ static void probe(struct oc_app *app)
         oc_app_say(app, false, "there is no probe in this session");
     else
         app->probe_now = true;
+}
+
+/* Where it was saved before, or under the name of the file that was opened. */
+static void start_save(struct oc_app *app)
+{
+    char line[OC_PROMPT_MAX], name[128] = "session";
+    const char *file = app->input->n_files ? app->input->files[0] : "", *slash = strrchr(file, '/');
+    const char *base = slash ? slash + 1 : file, *dot = strrchr(base, '.');
+    if (base[0] && base[0] != '-') snprintf(name, sizeof name, "%.*s", dot ? (int)(dot - base) : 100, base);
+    snprintf(line, sizeof line, "save %s%s", app->session[0] ? app->session : name, app->session[0] ? "" : ".json");
+    oc_command_start(app, line);
 }
 
 static void zoom(struct oc_app *app)
@@ -203,10 +266,15 @@ static void normal(struct oc_app *app, enum oc_request request)
     case OC_REQ_FIND_NEXT: oc_find_again(app, 1); break;
     case OC_REQ_FIND_PREVIOUS: oc_find_again(app, -1); break;
     case OC_REQ_WHY: app->mode = OC_MODE_WHY; break;
+    case OC_REQ_COMMAND: oc_command_start(app, ""); break;
+    case OC_REQ_SAVE: start_save(app); break;
+    case OC_REQ_OPEN: oc_command_start(app, "open "); break;
+    case OC_REQ_EXPORT: oc_command_start(app, "export "); break;
+    case OC_REQ_SHOW_SET: oc_command_run(app, "export set", false); break;
     case OC_REQ_HELP: app->mode = OC_MODE_HELP; break;
     case OC_REQ_CANCEL: app->message[0] = '\0'; break;
     case OC_REQ_REDRAW: app->repaint = true; break;
-    case OC_REQ_QUIT: app->quit = true; break;
+    case OC_REQ_QUIT: oc_command_quit(app); break;
     case OC_REQUESTS: break;
     }
 }
@@ -230,7 +298,7 @@ static void overlay(struct oc_app *app, enum oc_request request)
 
 void oc_app_request(struct oc_app *app, enum oc_request request)
 {
-    if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY)
+    if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY || app->mode == OC_MODE_TEXT)
         overlay(app, request);
     else if (!oc_app_in_view(app) || !oc_views[app->view]->request(app, app->view_states[app->view], request))
         normal(app, request);
@@ -240,10 +308,11 @@ void oc_app_request(struct oc_app *app, enum oc_request request)
 static void answer_question(struct oc_app *app, int key)
 {
     const struct oc_question *question = app->question;
+    if (question->key && question->key(app, key)) return;
     switch (oc_prompt_key(&app->prompt, key)) {
     case OC_PROMPT_DONE:
         app->mode = OC_MODE_NORMAL; /* before it, since an answer may be another question */
-        if (!question->done(app, app->prompt.text)) app->mode = OC_MODE_PROMPT;
+        if (!question->done(app, app->prompt.text)) app->mode = OC_MODE_PROMPT, app->question = question;
         break;
     case OC_PROMPT_CANCELLED:
         app->mode = OC_MODE_NORMAL;
@@ -256,10 +325,26 @@ static void answer_question(struct oc_app *app, int key)
     }
 }
 
+/* Only y is yes. */
+static void answer_confirm(struct oc_app *app, int key)
+{
+    char line[OC_PROMPT_MAX];
+    if (key == OC_KEY_OTHER || key == OC_KEY_RESIZE) return;
+    app->mode = OC_MODE_NORMAL;
+    app->message[0] = '\0';
+    snprintf(line, sizeof line, "%s", app->asked);
+    if (key == 'y')
+        oc_command_run(app, line, true);
+    else
+        oc_app_say(app, false, "left as it was");
+}
+
 void oc_app_key(struct oc_app *app, int key)
 {
     if (app->mode == OC_MODE_PROMPT)
         answer_question(app, key);
+    else if (app->mode == OC_MODE_CONFIRM)
+        answer_confirm(app, key);
     else
         oc_app_request(app, oc_request_of(key));
 }

@@ -8,6 +8,7 @@
 #include "oomcast/model.h"
 #include "oomcast/probe.h"
 #include "tui/screen/canvas.h"
+#include "tui/screen/host.h"
 #include "tui/screen/keys.h"
 #include "tui/screen/live.h"
 #include "tui/screen/panel.h"
@@ -29,7 +30,14 @@ struct oc_app_model {
     bool (*estimate)(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error);
 };
 
-enum oc_mode { OC_MODE_NORMAL, OC_MODE_PROMPT, OC_MODE_HELP, OC_MODE_WHY };
+enum oc_mode {
+    OC_MODE_NORMAL,
+    OC_MODE_PROMPT,
+    OC_MODE_HELP,
+    OC_MODE_WHY,
+    OC_MODE_TEXT,   /* a text that was asked for, app->shown */
+    OC_MODE_CONFIRM /* y or n, to app->question_text */
+};
 
 /* Something that is asked on the prompt's row. */
 struct oc_question {
@@ -38,6 +46,15 @@ struct oc_question {
     bool (*done)(struct oc_app *app, const char *text);  /* false: it stays open, and app->message says why */
     void (*typed)(struct oc_app *app, const char *text); /* after each key; NULL = nothing happens */
     void (*left)(struct oc_app *app);                    /* Esc; NULL = nothing happens */
+    bool (*key)(struct oc_app *app, int key);            /* before the prompt: true when it was taken; NULL = none */
+};
+
+enum { OC_HISTORY_MAX = 40 };
+
+/* Commands that were typed. */
+struct oc_history {
+    char lines[OC_HISTORY_MAX][OC_PROMPT_MAX];
+    int n, at; /* how many, and which is shown; n: none */
 };
 
 enum { OC_VIEWS_MAX = 8 };
@@ -63,9 +80,13 @@ struct oc_probe_shape {
 
 struct oc_app {
     const struct oc_app_model *model;
-    const struct oc_input *input;
-    struct oc_alloc *alloc[2]; /* that oc_reserve() replays through: fixed and expandable segments */
-    struct oc_live *live;      /* NULL: no probe runs */
+    const struct oc_input *input; /* as it was started with, or `opened` */
+    struct oc_input *opened;
+    const struct oc_app_host *host; /* NULL: no files and no themes */
+    struct oc_config saved;         /* as it was opened or saved last */
+    char session[192];              /* where it was saved last, "" = nowhere */
+    struct oc_alloc *alloc[2];      /* that oc_reserve() replays through: fixed and expandable segments */
+    struct oc_live *live;           /* NULL: no probe runs */
 
     struct oc_undo undo;
     struct oc_case first;     /* as it was opened */
@@ -97,7 +118,12 @@ struct oc_app {
     enum oc_mode mode;
     struct oc_prompt prompt;
     const struct oc_question *question; /* what the prompt is for */
-    char searched[64];                  /* what was looked for last */
+    struct oc_history history;
+    char asked[OC_PROMPT_MAX]; /* the command that asks before it does something */
+    char confirm[320];         /* what it asks */
+    char *shown;               /* the text of OC_MODE_TEXT */
+    char shown_title[80];
+    char searched[64]; /* what was looked for last */
     struct oc_panel before_search;
     int scroll;        /* of the open overlay */
     char message[400]; /* on the status row */
@@ -150,6 +176,22 @@ void oc_app_view(struct oc_app *app, int view);
 
 /* Whether keys go to the view before they go to the panel. */
 bool oc_app_in_view(const struct oc_app *app);
+
+/* Shows a text over the whole screen. */
+void oc_app_show(struct oc_app *app, const char *title, const char *text);
+
+/* Asks y or n; on y the command that asks runs again, with force. */
+void oc_app_confirm(struct oc_app *app, const char *question);
+
+/* Whether the configuration is another than was opened or saved last. */
+bool oc_app_unsaved(const struct oc_app *app);
+
+/* Opens another file in place of this one; the history begins anew, the base stays. False when it cannot be read or
+ * does not resolve, and nothing has changed then. */
+bool oc_app_open(struct oc_app *app, const char *path, struct oc_error *error);
+
+/* Whether two configurations give the same values. */
+bool oc_config_same(const struct oc_config *a, const struct oc_config *b);
 
 /* Answers the current case again, after it was changed in place. */
 void oc_app_recompute(struct oc_app *app);

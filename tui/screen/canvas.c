@@ -197,7 +197,7 @@ void oc_canvas_vline(struct oc_canvas *canvas, int x, int y, int height)
     for (int i = 0; i < height; i++) oc_canvas_put(canvas, x, y + i, style, 0x2502);
 }
 
-static void write_row(const struct oc_canvas *canvas, int y, FILE *out)
+void oc_canvas_write_row(const struct oc_canvas *canvas, int y, FILE *out)
 {
     int end = canvas->width;
     while (end > 0 && oc_canvas_at(canvas, end - 1, y)->code == ' ') end--;
@@ -217,7 +217,7 @@ void oc_canvas_write(const struct oc_canvas *canvas, FILE *out)
     struct oc_style seen[sizeof keys - 1];
     size_t n = 0;
     fprintf(out, "screen %dx%d\n", canvas->width, canvas->height);
-    for (int y = 0; y < canvas->height; y++) write_row(canvas, y, out);
+    for (int y = 0; y < canvas->height; y++) oc_canvas_write_row(canvas, y, out);
     fputs("styles\n", out);
     for (int y = 0; y < canvas->height; y++) {
         for (int x = 0; x < canvas->width; x++) {

@@ -91,6 +91,9 @@ int oc_utf8_write(uint32_t code, char text[5]);
 /* Columns of one character: 0, 1 or 2. */
 int oc_code_width(uint32_t code);
 
+/* One row as text, without blanks at its end. */
+void oc_canvas_write_row(const struct oc_canvas *canvas, int y, FILE *out);
+
 /* The canvas as text: its rows, then a map of styles with its legend. Golden screens are these files. */
 void oc_canvas_write(const struct oc_canvas *canvas, FILE *out);
 

@@ -41,6 +41,13 @@ static bool same_value(const struct oc_config *a, const struct oc_config *b, enu
            strcmp(oc_option_text(a, id, one, sizeof one), oc_option_text(b, id, other, sizeof other)) == 0;
 }
 
+bool oc_config_same(const struct oc_config *a, const struct oc_config *b)
+{
+    for (int id = 0; id < OC_OPTIONS; id++)
+        if (!same_value(a, b, (enum oc_option_id)id)) return false;
+    return true;
+}
+
 void oc_app_take(struct oc_app *app, const struct oc_config *config, const char *what)
 {
     uint64_t peak = worst(app->answer)->peak.allocated;

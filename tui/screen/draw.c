@@ -166,6 +166,10 @@ static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, stru
         oc_prompt_draw(&app->prompt, canvas, rect.x + 1, rect.y, room, label);
         return;
     }
+    if (app->mode == OC_MODE_CONFIRM) {
+        oc_canvas_text(canvas, rect.x + 1, rect.y, room, OC_ROLE_WARN, app->confirm);
+        return;
+    }
     char origin[300] = "";
     if (oc_app_option(app) != OC_OPTIONS) origin_text(app, oc_app_option(app), origin, sizeof origin);
     const char *message = app->message[0] ? app->message : app->stale ? app->error.message : origin;
@@ -187,6 +191,11 @@ static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct
         return;
     }
     int x = rect.x + 1;
+    if (app->mode == OC_MODE_CONFIRM) {
+        x += oc_canvas_text(canvas, x, rect.y, 2, OC_ROLE_HINT_KEY, "y") + 1;
+        oc_canvas_text(canvas, x, rect.y, rect.w - 3, OC_ROLE_HINT, "yes   any other key: no");
+        return;
+    }
     if (tabs || oc_views[app->view]->request) { /* the way to the other half of the screen comes first */
         x += oc_canvas_text(canvas, x, rect.y, 3, OC_ROLE_HINT_KEY, "Tab") + 1;
         x += oc_canvas_text(canvas, x, rect.y, 7, OC_ROLE_HINT, app->in_panel ? "view" : "panel") + 2;
@@ -229,7 +238,7 @@ void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
         return;
     }
     draw_header(app, canvas, layout.header);
-    if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY) {
+    if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY || app->mode == OC_MODE_TEXT) {
         oc_overlay_draw(app, canvas, (struct oc_rect){0, 1, canvas->width, canvas->height - 1});
         return;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tui/screen/command.h"
 #include "tui/views/views.h"
 
 /* A text that is longer than its rectangle: rows before `scroll` are skipped, rows beyond the end are only counted. */
@@ -48,6 +49,20 @@ static void page_views(struct pager *pager)
     }
 }
 
+static void page_commands(struct pager *pager)
+{
+    page_text(pager, 0, OC_ROLE_TEXT, "");
+    page_text(pager, 0, OC_ROLE_TITLE, "Commands, after :");
+    for (const struct oc_command_row *row = oc_command_rows; row->name; row++) {
+        char text[64];
+        int shown = pager->row - pager->scroll;
+        snprintf(text, sizeof text, "%s %s", row->name, row->arguments);
+        if (shown >= 0 && shown < pager->rect.h)
+            oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 19, OC_ROLE_HINT_KEY, text);
+        page_text(pager, 21, OC_ROLE_TEXT, row->help);
+    }
+}
+
 static void page_help(struct pager *pager, const struct oc_canvas *canvas)
 {
     const char *group = "";
@@ -61,6 +76,7 @@ static void page_help(struct pager *pager, const struct oc_canvas *canvas)
         page_keys(pager, (enum oc_request)i, row->help);
     }
     page_views(pager);
+    page_commands(pager);
     page_text(pager, 0, OC_ROLE_TEXT, "");
     page_text(pager, 0, OC_ROLE_TITLE, "Signs");
     page_text(pager, 1, OC_ROLE_TEXT,
@@ -122,11 +138,26 @@ static void page_why(struct pager *pager, const struct oc_app *app)
     page_notes(pager, app->input, OC_NOTE_UNMODELLED, "In the input, changes memory, and is not modelled");
 }
 
+static void page_shown(struct pager *pager, const struct oc_app *app)
+{
+    page_text(pager, 0, OC_ROLE_TITLE, app->shown_title);
+    page_text(pager, 0, OC_ROLE_TEXT, "");
+    for (const char *line = app->shown; *line;) {
+        char text[1000];
+        size_t length = strcspn(line, "\n");
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), line);
+        page_text(pager, 0, OC_ROLE_TEXT, text);
+        line += length + (line[length] == '\n');
+    }
+}
+
 static void page(struct pager *pager, const struct oc_app *app)
 {
     pager->row = 0;
     if (app->mode == OC_MODE_HELP)
         page_help(pager, pager->canvas);
+    else if (app->mode == OC_MODE_TEXT)
+        page_shown(pager, app);
     else
         page_why(pager, app);
 }

@@ -74,7 +74,7 @@ enum oc_prompt_result oc_prompt_key(struct oc_prompt *prompt, int key)
 void oc_prompt_draw(const struct oc_prompt *prompt, struct oc_canvas *canvas, int x, int y, int width,
                     const char *label)
 {
-    int start = x + oc_canvas_print(canvas, x, y, width, OC_ROLE_PROMPT, "%s: ", label);
+    int start = x + oc_canvas_print(canvas, x, y, width, OC_ROLE_PROMPT, "%s%s", label, label[0] ? ": " : ":");
     int room = x + width - start - 1; /* the cursor may stand behind the text */
     if (room < 1) return;
     char before[OC_PROMPT_MAX];

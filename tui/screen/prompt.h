@@ -20,7 +20,7 @@ void oc_prompt_start(struct oc_prompt *prompt, const char *text);
  * Esc end. */
 enum oc_prompt_result oc_prompt_key(struct oc_prompt *prompt, int key);
 
-/* Draws "label: text" with the cursor, scrolled so that the cursor is visible. */
+/* Draws "label: text", or ":text" without a label, with the cursor, scrolled so that the cursor is visible. */
 void oc_prompt_draw(const struct oc_prompt *prompt, struct oc_canvas *canvas, int x, int y, int width,
                     const char *label);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tui/screen/app.h"
+#include "tui/screen/command.h"
 #include "tui/screen/script.h"
 
 static const struct oc_app_model model = {oc_resolve,   oc_answer,       oc_explain, oc_device,
@@ -16,6 +17,7 @@ struct screen {
     struct oc_theme theme;
     struct oc_canvas canvas;
     struct oc_term *term; /* NULL without a display */
+    bool colour, letters; /* without a display: what is drawn with */
 };
 
 bool oc_depth_find(const char *name, enum oc_depth *depth)
@@ -23,11 +25,8 @@ bool oc_depth_find(const char *name, enum oc_depth *depth)
     static const struct {
         const char *name;
         enum oc_depth depth;
-    } depths[] = {{"auto", OC_DEPTH_AUTO},
-                  {"never", OC_DEPTH_NONE},
-                  {"8", OC_DEPTH_8},
-                  {"16", OC_DEPTH_16},
-                  {"256", OC_DEPTH_256}};
+    } depths[] = {{"auto", OC_DEPTH_AUTO}, {"never", OC_DEPTH_NONE}, {"8", OC_DEPTH_8},
+                  {"16", OC_DEPTH_16},     {"256", OC_DEPTH_256},    {"rgb", OC_DEPTH_RGB}};
     for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
         if (strcmp(depths[i].name, name) != 0) continue;
         *depth = depths[i].depth;
@@ -43,16 +42,27 @@ static int64_t now_ms(void)
     return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
+/* What the canvas may use: what there is, and what the theme takes of it. */
+static void describe(struct screen *screen)
+{
+    struct oc_canvas *canvas = &screen->canvas;
+    canvas->colour = screen->colour, canvas->letters = screen->letters;
+    if (screen->term) oc_term_describe(screen->term, canvas);
+    canvas->letters |= screen->theme.mono;
+    canvas->colour &= !screen->theme.mono;
+}
+
 static void draw(struct screen *screen)
 {
     if (!screen->term) {
+        describe(screen);
         oc_app_draw(&screen->app, &screen->canvas);
         return;
     }
     if (screen->app.repaint) oc_term_repaint(screen->term);
     screen->app.repaint = false;
     for (int i = 0; i < 2; i++) { /* a second time where the terminal ran out of colours */
-        oc_term_describe(screen->term, &screen->canvas);
+        describe(screen);
         oc_app_draw(&screen->app, &screen->canvas);
         if (oc_term_show(screen->term, &screen->canvas)) return;
     }
@@ -92,6 +102,27 @@ static int loop(struct screen *screen)
         wait_for_something(screen);
     }
     return 0;
+}
+
+/* ---- what the state asks of its surroundings ---- */
+
+static int host_themes(void *user, char (*names)[OC_HOST_NAME], int most)
+{
+    (void)user;
+    return oc_theme_names(names, most);
+}
+
+static bool host_theme(void *user, const char *name, struct oc_error *error)
+{
+    struct screen *screen = user;
+    return oc_theme_open(&screen->theme, name, error);
+}
+
+static const struct oc_canvas *host_canvas(void *user)
+{
+    struct screen *screen = user;
+    oc_app_draw(&screen->app, &screen->canvas);
+    return &screen->canvas;
 }
 
 /* ---- scripts ---- */
@@ -140,15 +171,20 @@ static void script_quit(void *user)
     ((struct screen *)user)->app.quit = true;
 }
 
-/* ---- starting ---- */
-
-static bool load_theme(struct oc_theme *theme, const char *name, struct oc_error *error)
+static bool script_command(void *user, const char *line, struct oc_error *error)
 {
-    if (!name || strcmp(name, "default") == 0) return oc_theme_default(theme, error);
-    if (oc_theme_load(theme, name, error)) return true;
-    if (error && error->code == OC_E_IO) oc_hint(error, "--theme takes \"default\" or the path of a theme file");
-    return false;
+    struct screen *screen = user;
+    bool done = oc_command_run(&screen->app, line, false);
+    draw(screen);
+    oc_app_live(&screen->app, now_ms());
+    if (done) return true;
+    oc_fail(error, OC_E_PARSE, "%s", screen->app.message);
+    return oc_hint(error,
+                   "a script has :save-screen FILE, :save-picture FILE, :size WIDTH HEIGHT, :wait and :quit, and the "
+                   "screen's own commands");
 }
+
+/* ---- starting ---- */
 
 static int variable(const char *name, int otherwise)
 {
@@ -166,8 +202,8 @@ static bool open_display(struct screen *screen, const struct oc_screen_options *
         enum oc_depth depth = options->depth != OC_DEPTH_AUTO ? options->depth
                               : no_color && no_color[0]       ? OC_DEPTH_NONE
                                                               : OC_DEPTH_256;
-        screen->canvas.colour = depth != OC_DEPTH_NONE;
-        screen->canvas.letters = depth < OC_DEPTH_256;
+        screen->colour = depth != OC_DEPTH_NONE;
+        screen->letters = depth < OC_DEPTH_256;
         screen->canvas.ascii = options->ascii;
         width = variable("COLUMNS", 80), height = variable("LINES", 24);
     } else {
@@ -180,17 +216,21 @@ static bool open_display(struct screen *screen, const struct oc_screen_options *
 
 static bool run_script(struct screen *screen, const char *path, struct oc_error *error)
 {
-    const struct oc_script_target target = {script_key, script_save, script_size, script_wait, script_quit, screen};
+    const struct oc_script_target target = {script_key,  script_save,    script_size, script_wait,
+                                            script_quit, script_command, screen};
     return !path || oc_script_run(path, &target, error);
 }
 
 static int run(struct screen *screen, const struct oc_input *input, const struct oc_screen_options *options,
                struct oc_error *error)
 {
-    if (!load_theme(&screen->theme, options->theme, error)) return 2;
+    if (!oc_theme_open(&screen->theme, options->theme, error)) return 2;
     if (!oc_app_start(&screen->app, &model, input, error)) return 2;
     screen->app.live = oc_live_start(options->executable ? options->executable : "/proc/self/exe");
     screen->app.probe_auto = !options->no_live;
+    const struct oc_app_host host = {oc_host_open, oc_host_exists, oc_host_write, oc_host_files,
+                                     host_themes,  host_theme,     host_canvas,   screen};
+    screen->app.host = &host;
     int status = 2;
     if (open_display(screen, options, error) && run_script(screen, options->script, error))
         status = options->no_display || screen->app.quit ? 0 : loop(screen);

@@ -6,7 +6,7 @@
 #include "tui/screen/term.h"
 
 struct oc_screen_options {
-    const char *theme;      /* "default", or the path of a theme file; NULL = default */
+    const char *theme;      /* a name or a path, as oc_theme_open() takes it; NULL = the default */
     enum oc_depth depth;    /* colours */
     bool ascii;             /* only ASCII is drawn */
     bool no_live;           /* the probe runs only on p */
@@ -19,7 +19,7 @@ struct oc_screen_options {
  * could not start or its script failed. `input` is not changed. */
 int oc_screen_run(const struct oc_input *input, const struct oc_screen_options *options, struct oc_error *error);
 
-/* Reads "auto", "never", "8", "16" or "256". */
+/* Reads "auto", "never", "8", "16", "256" or "rgb". */
 bool oc_depth_find(const char *name, enum oc_depth *depth);
 
 #endif

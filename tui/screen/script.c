@@ -24,8 +24,7 @@ static bool run_command(const char *line, const struct oc_script_target *target,
         target->quit(target->user);
         return true;
     }
-    oc_fail(error, OC_E_PARSE, "\"%.100s\" is not a command of a script", line);
-    return oc_hint(error, ":save-screen FILE, :save-picture FILE, :size WIDTH HEIGHT, :wait, :quit");
+    return target->command(target->user, line + 1, error);
 }
 
 static bool run_keys(const char *line, const struct oc_script_target *target, struct oc_error *error)

@@ -5,7 +5,8 @@
  *     :save-picture FILE    the cells as SVG
  *     :size WIDTH HEIGHT    another size, without a terminal
  *     :wait                 until the probe has nothing more to do, at most 30 s
- *     :quit
+ *     :quit                 leaves, and asks nothing
+ *     :ANYTHING ELSE        as it would be typed on the screen; it fails when the screen says so
  *
  * Empty lines and lines that begin with '#' are skipped. */
 #ifndef OOMCAST_SCRIPT_H
@@ -22,6 +23,7 @@ struct oc_script_target {
     bool (*size)(void *user, int width, int height, struct oc_error *error);
     void (*wait)(void *user);
     void (*quit)(void *user);
+    bool (*command)(void *user, const char *line, struct oc_error *error);
     void *user;
 };
 

@@ -49,16 +49,29 @@ static const char *usable_type(void)
     return NULL;
 }
 
+/* The description of the same terminal that takes colours as they are, "xterm-direct" for "xterm-256color"; NULL when
+ * this machine has none. */
+static const char *direct_type(char *text, size_t size)
+{
+    const char *name = getenv("TERM");
+    if (!name) return NULL;
+    snprintf(text, size, "%.*s-direct", (int)strcspn(name, "-"), name);
+    if (can_use(text)) return text;
+    return can_use("xterm-direct") ? "xterm-direct" : NULL;
+}
+
 static enum oc_depth depth_of_terminal(enum oc_depth asked)
 {
     const char *no_color = getenv("NO_COLOR");
     if (asked == OC_DEPTH_NONE || (asked == OC_DEPTH_AUTO && no_color && no_color[0])) return OC_DEPTH_NONE;
     if (start_color() != OK || !has_colors()) return OC_DEPTH_NONE;
-    enum oc_depth has = COLORS >= 256  ? OC_DEPTH_256
-                        : COLORS >= 16 ? OC_DEPTH_16
-                        : COLORS >= 8  ? OC_DEPTH_8
-                                       : OC_DEPTH_NONE;
+    enum oc_depth has = COLORS > 65536  ? OC_DEPTH_RGB
+                        : COLORS >= 256 ? OC_DEPTH_256
+                        : COLORS >= 16  ? OC_DEPTH_16
+                        : COLORS >= 8   ? OC_DEPTH_8
+                                        : OC_DEPTH_NONE;
     use_default_colors();
+    if (asked == OC_DEPTH_AUTO && has == OC_DEPTH_RGB) return OC_DEPTH_RGB; /* TERM asks for it */
     return asked == OC_DEPTH_AUTO || has < asked ? has : asked;
 }
 
@@ -170,7 +183,9 @@ static void block_signals(struct oc_term *term)
 
 static bool start_curses(struct oc_term *term, enum oc_depth depth, struct oc_error *error)
 {
-    const char *type = usable_type();
+    char direct[64];
+    const char *type = depth == OC_DEPTH_RGB ? direct_type(direct, sizeof direct) : NULL;
+    if (!type) type = usable_type();
     term->in = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "r");
     if (!term->in) return oc_fail(error, OC_E_IO, "there is no terminal to read keys from");
     term->screen = type ? newterm((char *)type, stdout, term->in) : NULL;
@@ -254,7 +269,9 @@ void oc_term_describe(const struct oc_term *term, struct oc_canvas *canvas)
 static int number_of(const struct oc_term *term, const struct oc_theme *theme, int colour)
 {
     if (colour == 0) return -1;
-    return term->depth == OC_DEPTH_256 ? theme->colours[colour].xterm : theme->colours[colour].ansi;
+    const struct oc_colour *c = &theme->colours[colour];
+    if (term->depth == OC_DEPTH_RGB) return c->red << 16 | c->green << 8 | c->blue;
+    return term->depth == OC_DEPTH_256 ? c->xterm : c->ansi;
 }
 
 /* The colour pair of a style; -1 when the terminal has no more. init_pair() past COLOR_PAIRS draws black on black,
@@ -322,6 +339,7 @@ bool oc_term_show(struct oc_term *term, const struct oc_canvas *canvas)
 void oc_term_repaint(struct oc_term *term)
 {
     oc_canvas_free(&term->shown);
+    memset(term->pairs, -1, sizeof term->pairs); /* the theme may be another one */
     clearok(curscr, TRUE);
 }
 

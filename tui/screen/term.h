@@ -11,13 +11,21 @@
 #include "tui/screen/keys.h"
 
 /* How many colours: what the terminal has, none, or so many. */
-enum oc_depth { OC_DEPTH_AUTO = 0, OC_DEPTH_NONE = 1, OC_DEPTH_8 = 8, OC_DEPTH_16 = 16, OC_DEPTH_256 = 256 };
+enum oc_depth {
+    OC_DEPTH_AUTO = 0,
+    OC_DEPTH_NONE = 1,
+    OC_DEPTH_8 = 8,
+    OC_DEPTH_16 = 16,
+    OC_DEPTH_256 = 256,
+    OC_DEPTH_RGB = 1 << 24
+};
 
 struct oc_term; /* opaque */
 
 /* Takes over the terminal of standard output; keys come from standard input, or from /dev/tty where that is no
  * terminal. `depth` may ask for fewer colours than the terminal has; OC_DEPTH_AUTO takes what it has, and none under
- * NO_COLOR. NULL with the reason when no terminal type that can be used is found. */
+ * NO_COLOR; OC_DEPTH_RGB looks for a description of the terminal that has all colours, such as xterm-direct. NULL with
+ * the reason when no terminal type that can be used is found. */
 struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, struct oc_error *error);
 void oc_term_close(struct oc_term *term);
 

@@ -7,6 +7,8 @@
 
 #include <cjson/cJSON.h>
 
+#include "tui/screen/embedded.h"
+
 enum { MAX_THEME = 1 << 16 };
 
 static const char *const role_names[OC_ROLES] = {
@@ -22,6 +24,7 @@ struct source {
     const char *file, *text;
     size_t size;
     struct oc_error *error;
+    int depth; /* of themes that this one is inherited by */
 };
 
 static void place_of(const struct source *source, size_t offset, int *line, int *column)
@@ -158,11 +161,33 @@ static bool read_class(struct oc_theme *theme, const cJSON *item, const struct s
     return true;
 }
 
+/* Whether `item` is stated before in its section, or after it. */
+static bool states(const cJSON *item, const char *name)
+{
+    const cJSON *first = item;
+    while (first->prev && first->prev->next) first = first->prev; /* the first one's prev is the last */
+    for (; first; first = first->next)
+        if (strcmp(first->string, name) == 0) return true;
+    return false;
+}
+
+/* Gives a style to the role of a name, and to those with that name and a dot before theirs that are not stated. */
+static bool set_roles(struct oc_theme *theme, const cJSON *item, struct oc_style style)
+{
+    size_t length = strlen(item->string);
+    bool any = false;
+    for (int role = 0; role < OC_ROLES; role++) {
+        bool same = strcmp(role_names[role], item->string) == 0;
+        bool below = strncmp(role_names[role], item->string, length) == 0 && role_names[role][length] == '.';
+        if (!same && !(below && !states(item, role_names[role]))) continue;
+        theme->roles[role] = style;
+        any = true;
+    }
+    return any;
+}
+
 static bool read_role(struct oc_theme *theme, const cJSON *item, const struct source *source)
 {
-    int role = 0;
-    while (role < OC_ROLES && strcmp(role_names[role], item->string) != 0) role++;
-    if (role == OC_ROLES) return fail_at(source, item->string, "is not a role of the screen");
     struct oc_style style = {0};
     for (const cJSON *key = item->child; key; key = key->next) {
         bool good;
@@ -176,8 +201,7 @@ static bool read_role(struct oc_theme *theme, const cJSON *item, const struct so
             return fail_at(source, key->string, "is not a key of a role: fg, bg, attr");
         if (!good) return false;
     }
-    theme->roles[role] = style;
-    return true;
+    return set_roles(theme, item, style) || fail_at(source, item->string, "is not a role of the screen");
 }
 
 static bool read_section(struct oc_theme *theme, const cJSON *section, const struct source *source,
@@ -201,9 +225,42 @@ static bool letters_differ(const struct oc_theme *theme, const struct source *so
     return true;
 }
 
+static bool parse(struct oc_theme *theme, const struct source *source);
+
+static const struct oc_embedded *find_builtin(const char *name)
+{
+    for (const struct oc_embedded *row = oc_embedded_themes; row->name; row++)
+        if (strcmp(row->name, name) == 0) return row;
+    return NULL;
+}
+
+/* What a theme stands on: another one, the background, and whether it has colours at all. */
+static bool read_ground(struct oc_theme *theme, const cJSON *root, const struct source *source)
+{
+    const cJSON *inherits = cJSON_GetObjectItemCaseSensitive(root, "inherits");
+    const cJSON *background = cJSON_GetObjectItemCaseSensitive(root, "background");
+    const cJSON *mono = cJSON_GetObjectItemCaseSensitive(root, "monochrome");
+    if (inherits) {
+        const struct oc_embedded *row = cJSON_IsString(inherits) ? find_builtin(inherits->valuestring) : NULL;
+        if (!row || source->depth > 4) return fail_at(source, "inherits", "must name a theme that is built in");
+        const struct source below = {row->name, (const char *)row->bytes, *row->size, source->error, source->depth + 1};
+        if (!parse(theme, &below)) return false;
+    }
+    if (background) {
+        const char *text = cJSON_IsString(background) ? background->valuestring : "";
+        if (strcmp(text, "dark") != 0 && strcmp(text, "light") != 0)
+            return fail_at(source, "background", "must be dark or light");
+        theme->light = strcmp(text, "light") == 0;
+    }
+    if (mono && !cJSON_IsBool(mono)) return fail_at(source, "monochrome", "must be true or false");
+    if (mono) theme->mono = cJSON_IsTrue(mono);
+    return true;
+}
+
 static bool read_theme(struct oc_theme *theme, const cJSON *root, const struct source *source)
 {
-    static const char *const known[] = {"theme", "name", "palette", "class", "ui"};
+    static const char *const known[] = {"theme",      "name",    "inherits", "background",
+                                        "monochrome", "palette", "class",    "ui"};
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(root, "theme");
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(root, "name");
     if (!cJSON_IsNumber(version) || version->valueint != 1) {
@@ -214,9 +271,13 @@ static bool read_theme(struct oc_theme *theme, const cJSON *root, const struct s
     for (const cJSON *item = root->child; item; item = item->next) {
         size_t i = 0, n = sizeof known / sizeof known[0];
         while (i < n && strcmp(known[i], item->string) != 0) i++;
-        if (i == n) return fail_at(source, item->string, "is not a key of a theme: theme, name, palette, class, ui");
+        if (i == n)
+            return fail_at(source, item->string,
+                           "is not a key of a theme: theme, name, inherits, background, monochrome, palette, "
+                           "class, ui");
     }
     if (name && !cJSON_IsString(name)) return fail_at(source, "name", "must be a string");
+    if (!read_ground(theme, root, source)) return false;
     if (name) snprintf(theme->name, sizeof theme->name, "%s", name->valuestring);
     return read_section(theme, cJSON_GetObjectItemCaseSensitive(root, "palette"), source, read_colour) &&
            read_section(theme, cJSON_GetObjectItemCaseSensitive(root, "class"), source, read_class) &&
@@ -224,36 +285,42 @@ static bool read_theme(struct oc_theme *theme, const cJSON *root, const struct s
            letters_differ(theme, source);
 }
 
-bool oc_theme_parse(struct oc_theme *theme, const char *file, const char *text, size_t size, struct oc_error *error)
+static bool parse(struct oc_theme *theme, const struct source *source)
 {
-    struct source source = {file, text, size, error};
-    const char *end = NULL;
-    cJSON *root = cJSON_ParseWithLengthOpts(text, size, &end, false);
-    size_t stop = end && end >= text && end <= text + size ? (size_t)(end - text) : size;
+    const char *end = NULL, *text = source->text;
+    cJSON *root = cJSON_ParseWithLengthOpts(text, source->size, &end, false);
+    size_t stop = end && end >= text && end <= text + source->size ? (size_t)(end - text) : source->size;
     bool whole = root != NULL;
-    for (size_t i = stop; whole && i < size; i++) whole = isspace((unsigned char)text[i]);
+    for (size_t i = stop; whole && i < source->size; i++) whole = isspace((unsigned char)text[i]);
     if (!whole || !cJSON_IsObject(root)) {
         int line, column;
-        place_of(&source, stop, &line, &column);
+        place_of(source, stop, &line, &column);
         cJSON_Delete(root);
-        oc_fail(error, OC_E_PARSE, "the theme is not a JSON object");
-        return oc_at(error, file, line, column);
+        oc_fail(source->error, OC_E_PARSE, "the theme is not a JSON object");
+        return oc_at(source->error, source->file, line, column);
     }
-    struct oc_theme draft = *theme;
-    bool good = read_theme(&draft, root, &source);
+    bool good = read_theme(theme, root, source);
     cJSON_Delete(root);
-    if (good) *theme = draft;
     return good;
+}
+
+bool oc_theme_parse(struct oc_theme *theme, const char *file, const char *text, size_t size, struct oc_error *error)
+{
+    const struct source source = {file, text, size, error, 0};
+    struct oc_theme draft = *theme;
+    if (!parse(&draft, &source)) return false;
+    *theme = draft;
+    return true;
 }
 
 bool oc_theme_default(struct oc_theme *theme, struct oc_error *error)
 {
+    const struct oc_embedded *row = find_builtin("default");
     memset(theme, 0, sizeof *theme);
     snprintf(theme->colours[0].name, sizeof theme->colours[0].name, "default");
     theme->n_colours = 1;
     for (int i = 0; i < OC_CLASSES; i++) theme->classes[i].letter = oc_class_letter((enum oc_class)i);
-    return oc_theme_parse(theme, "themes/default.json", (const char *)oc_theme_default_json, oc_theme_default_json_size,
-                          error);
+    return oc_theme_parse(theme, "themes/default.json", (const char *)row->bytes, *row->size, error);
 }
 
 bool oc_theme_load(struct oc_theme *theme, const char *path, struct oc_error *error)

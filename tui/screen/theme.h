@@ -69,26 +69,35 @@ struct oc_class_look {
 
 struct oc_theme {
     char name[32];
+    bool light; /* it is made for a light background; pictures have one */
+    bool mono;  /* nothing is told by colour, whatever the terminal has */
     struct oc_colour colours[OC_MAX_COLOURS];
     int n_colours;
     struct oc_class_look classes[OC_CLASSES];
     struct oc_style roles[OC_ROLES];
 };
 
-/* The theme that is built in. */
+/* The theme that the others state their differences from. */
 bool oc_theme_default(struct oc_theme *theme, struct oc_error *error);
 
-/* Reads a theme file over the built-in theme. On failure `theme` is unchanged and the error says where. */
+/* A theme by its name: the user's own ($XDG_CONFIG_HOME/oomcast/themes/NAME.json, or ~/.config), or one that is built
+ * in; or by the path of its file. NULL is the default. On failure `theme` is unchanged and the error says why. */
+bool oc_theme_open(struct oc_theme *theme, const char *name, struct oc_error *error);
+
+/* Names that oc_theme_open() knows, the built-in ones first, each in at most `size` bytes; returns how many. */
+int oc_theme_names(char (*names)[256], int most);
+
+/* The folder of the user's themes; false when neither $XDG_CONFIG_HOME nor $HOME is set. */
+bool oc_theme_folder(char *path, size_t size);
+
+/* Reads a theme file over the default. */
 bool oc_theme_load(struct oc_theme *theme, const char *path, struct oc_error *error);
 
-/* The same for text in memory, over what `theme` holds; `file` is what errors call it. */
+/* The same for text in memory, over what `theme` holds; `file` is what errors call it. A role with a dot in its name
+ * that the text does not state looks like the role before the dot, when it states that. */
 bool oc_theme_parse(struct oc_theme *theme, const char *file, const char *text, size_t size, struct oc_error *error);
 
 /* "#rrggbb" of a colour index, or NULL for the terminal's own; writes into `text`. */
 const char *oc_theme_rgb(const struct oc_theme *theme, int colour, char text[8]);
-
-/* The built-in theme's text; made from themes/default.json by the build. */
-extern const unsigned char oc_theme_default_json[];
-extern const size_t oc_theme_default_json_size;
 
 #endif

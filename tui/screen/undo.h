@@ -4,7 +4,7 @@
 
 #include "oomcast/case.h"
 
-enum { OC_UNDO_MAX = 2000 }; /* about 2 KiB each; the oldest are forgotten beyond it */
+enum { OC_UNDO_MAX = 10000 }; /* about 3 KiB each, as they are made; the oldest are forgotten beyond it */
 
 struct oc_undo {
     struct oc_case *cases;
