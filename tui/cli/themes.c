@@ -25,12 +25,14 @@ static void put_check(const char *name, const struct oc_theme *theme, struct oc_
         oc_putf(out, "%-18s letters and attributes alone tell the classes apart\n", name);
         return;
     }
+    char words[16] = "-"; /* all of them in the terminal's own colours */
     for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
         struct oc_theme_check check;
         oc_theme_measure(theme, depths[i].depth, &check);
-        oc_putf(out, "%-18s %-4s %8.1f %9.1f %9.1f  %-11s %6.1f %6.1f  %s\n", i ? "" : name, depths[i].name,
+        if (check.ui_contrast <= 21) snprintf(words, sizeof words, "%.1f", check.ui_contrast);
+        oc_putf(out, "%-18s %-4s %8.1f %9.1f %9.1f  %-11s %6.1f %6s%s\n", i ? "" : name, depths[i].name,
                 check.text_contrast, check.ground_contrast, check.adjacent, oc_vision_name(check.adjacent_vision),
-                check.pairs, check.ui_contrast, check.good ? "" : "letters are needed");
+                check.pairs, words, check.good ? "" : "  letters are needed");
     }
 }
 

@@ -11,14 +11,19 @@ struct paint {
     bool bold, underline;
 };
 
+static const char *ground_of(const struct oc_canvas *canvas)
+{
+    return canvas->theme->light ? "#ffffff" : "#121212";
+}
+
 static struct paint paint_of(const struct oc_canvas *canvas, struct oc_style style)
 {
     struct paint paint;
     char text[8];
     const char *fg = oc_theme_rgb(canvas->theme, style.fg, text);
-    snprintf(paint.fg, sizeof paint.fg, "%s", fg ? fg : "#d0d0d0");
+    snprintf(paint.fg, sizeof paint.fg, "%s", fg ? fg : canvas->theme->light ? "#1c1c1c" : "#d0d0d0");
     const char *bg = oc_theme_rgb(canvas->theme, style.bg, text);
-    snprintf(paint.bg, sizeof paint.bg, "%s", bg ? bg : "#121212");
+    snprintf(paint.bg, sizeof paint.bg, "%s", bg ? bg : ground_of(canvas));
     if (style.attr & OC_ATTR_REVERSE) {
         memcpy(text, paint.fg, sizeof text);
         memcpy(paint.fg, paint.bg, sizeof text);
@@ -105,8 +110,8 @@ void oc_canvas_picture(const struct oc_canvas *canvas, FILE *out)
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
             "font-family=\"'DejaVu Sans Mono',Menlo,Consolas,monospace\" font-size=\"13.29\" xml:space=\"preserve\" "
-            "shape-rendering=\"crispEdges\">\n<rect width=\"%d\" height=\"%d\" rx=\"6\" fill=\"#121212\"/>\n",
-            width, height, width, height, width, height);
+            "shape-rendering=\"crispEdges\">\n<rect width=\"%d\" height=\"%d\" rx=\"6\" fill=\"%s\"/>\n",
+            width, height, width, height, width, height, ground_of(canvas));
     for (int y = 0; y < canvas->height; y++) {
         for (int x = 0, end; x < canvas->width; x = end) {
             end = x + 1;
