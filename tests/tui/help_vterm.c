@@ -159,6 +159,14 @@ char *oc_pty_text(struct oc_pty *pty)
     return text;
 }
 
+long oc_pty_rgb(struct oc_pty *pty, int x, int y)
+{
+    VTermScreenCell cell;
+    vterm_screen_get_cell(pty->screen, (VTermPos){y, x}, &cell);
+    if (VTERM_COLOR_IS_DEFAULT_BG(&cell.bg) || !VTERM_COLOR_IS_RGB(&cell.bg)) return -1;
+    return (long)cell.bg.rgb.red << 16 | cell.bg.rgb.green << 8 | cell.bg.rgb.blue;
+}
+
 int oc_pty_background(struct oc_pty *pty, int x, int y)
 {
     VTermScreenCell cell;

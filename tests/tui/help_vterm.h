@@ -45,6 +45,9 @@ bool oc_pty_restored(struct oc_pty *pty);
 /* The rows of the screen, blanks at their ends cut off, each ended by a newline. The caller frees it. */
 char *oc_pty_text(struct oc_pty *pty);
 
+/* Background of a cell as 0xrrggbb, or -1 when it is the terminal's own or of a palette. */
+long oc_pty_rgb(struct oc_pty *pty, int x, int y);
+
 /* The palette index of a cell's background or foreground; -1 for the default colour, -2 when it is no palette colour.
  */
 int oc_pty_background(struct oc_pty *pty, int x, int y);

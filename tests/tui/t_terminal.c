@@ -89,6 +89,42 @@ static void colours_come_from_the_palette(void **state)
     oc_pty_end(&pty);
 }
 
+/* With a description that takes colours as they are. Most machines have none, so one is made for this test. */
+static void all_colours_on_request(void **state)
+{
+    (void)state;
+    static const char entry[] =
+        "xterm-direct|for this test,\n\tRGB, colors#0x1000000, pairs#0x7FFFF,\n"
+        "\tsetab=\\E[%?%p1%{8}%<%t4%p1%d%e48;2;%p1%{65536}%/%d;%p1%{256}%/%{255}%&%d;%p1%{255}%&%d%;m,\n"
+        "\tsetaf=\\E[%?%p1%{8}%<%t3%p1%d%e38;2;%p1%{65536}%/%d;%p1%{256}%/%{255}%&%d;%p1%{255}%&%d%;m,\n"
+        "\tuse=xterm-256color,\n";
+    char folder[] = "/tmp/oomcast-terminfo-XXXXXX", command[256], path[96], variable[96];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/entry", folder);
+    FILE *file = fopen(path, "w");
+    fputs(entry, file);
+    fclose(file);
+    snprintf(command, sizeof command, "tic -x -o %s %s >/dev/null 2>&1", folder, path);
+    if (system(command) == 0) {
+        struct oc_pty pty;
+        snprintf(variable, sizeof variable, "TERMINFO_DIRS=%s:", folder);
+        oc_pty_start(&pty, 80, 24, (const char *const[]){variable, NULL},
+                     (const char *const[]){OOMCAST_BIN, "--no-live", "--color", "rgb", example, NULL});
+        oc_pty_settle(&pty, 150);
+        bool sky = false;
+        for (int y = 0; y < 24; y++)
+            for (int x = 0; x < 80; x++) sky |= oc_pty_rgb(&pty, x, y) == 0x56b4e9;
+        assert_true(sky);
+        oc_pty_keys(&pty, "q");
+        assert_true(oc_pty_wait(&pty));
+        oc_pty_end(&pty);
+    } else {
+        print_message("skipped: there is no tic to make a terminal's description with\n");
+    }
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void without_colour_letters_fill_the_bars(void **state)
 {
     (void)state;
@@ -332,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_terminal_shows_the_canvas),
         cmocka_unit_test(colours_come_from_the_palette),
+        cmocka_unit_test(all_colours_on_request),
         cmocka_unit_test(without_colour_letters_fill_the_bars),
         cmocka_unit_test(few_colours_keep_the_letters),
         cmocka_unit_test(an_unknown_terminal_falls_back),
