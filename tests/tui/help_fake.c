@@ -192,8 +192,68 @@ static const char *fake_covers(const struct oc_plan *plan)
     return plan->c.parallel_pp > 1 ? "a pipeline has more than one stage" : NULL;
 }
 
-const struct oc_app_model oc_fake_model = {fake_resolve, fake_answer, fake_explain, fake_device,
-                                           fake_fit,     fake_covers, fake_estimate};
+/* What differs: precision, and what the first three entries of both sides hold. */
+static void fake_compare(const struct oc_side *a, const struct oc_side *b, int moment, struct oc_comparison *comparison)
+{
+    const struct oc_rank *x = a->rank, *y = b->rank;
+    struct oc_comparison *c = comparison;
+    c->a = *a;
+    c->b = *b;
+    c->moment = moment;
+    c->at_a = moment == OC_AT_PEAK ? x->peak : x->moments[OC_STEADY][moment];
+    c->at_b = moment == OC_AT_PEAK ? y->peak : y->moments[OC_STEADY][moment];
+    c->n_options = c->n_entries = 0;
+    c->n_same = 1;
+    if (oc_option_get(&a->plan->c, OC_OPT_precision) != oc_option_get(&b->plan->c, OC_OPT_precision))
+        c->options[c->n_options++] = (struct oc_option_difference){OC_OPT_precision, true, true,
+                                                                   (int64_t)(y->peak.allocated - x->peak.allocated)};
+    for (int i = 0; i < a->ledger->n_entries && i < b->ledger->n_entries; i++) {
+        const struct oc_entry *ours = &a->ledger->entries[i], *theirs = &b->ledger->entries[i];
+        if (ours->bytes == theirs->bytes) continue;
+        c->entries[c->n_entries++] = (struct oc_entry_difference){.name = ours->name,
+                                                                  .a = ours,
+                                                                  .b = theirs,
+                                                                  .bytes_a = ours->bytes * ours->count,
+                                                                  .bytes_b = theirs->bytes * theirs->count,
+                                                                  .instances_a = ours->count,
+                                                                  .instances_b = theirs->count};
+    }
+}
+
+/* Two changes, of which the second is another training. */
+static bool fake_advise(const struct oc_config *config, struct oc_alloc *alloc, struct oc_advices *advices,
+                        struct oc_error *error)
+{
+    struct oc_plan plan;
+    (void)alloc;
+    memset(advices, 0, sizeof *advices);
+    if (!fake_resolve(config, &plan, NULL, error)) return false;
+    advices->now.device = (struct oc_range){plan.capacity, plan.capacity + (3u << 30)};
+    advices->now.headroom = -(int64_t)(3u << 30);
+    advices->now.known = true;
+    advices->n = 2;
+    for (int i = 0; i < 2; i++) {
+        struct oc_advice *advice = &advices->list[i];
+        advice->config = *config;
+        advice->n_changes = advice->n_steps = 1;
+        advice->changes[0] = i ? (struct oc_change){OC_OPT_optimizer, OC_OPTIM_ADAM, OC_OPTIM_SGD}
+                               : (struct oc_change){OC_OPT_recompute, OC_RECOMPUTE_NONE, OC_RECOMPUTE_FULL};
+        oc_option_put(&advice->config, advice->changes[0].option, advice->changes[0].to);
+        oc_set_given(&advice->config, advice->changes[0].option, true);
+        advice->notes[0] = i ? "one state instead of two" : "only the inputs of layers are kept";
+        advice->effect = i ? OC_EFFECT_TRAINING : OC_EFFECT_NONE;
+        advice->operations = i ? 0 : 1.0 / 3;
+        advice->sent = i ? 0 : 1.5 * (1u << 30);
+        advice->verdict = advices->now;
+        advice->verdict.fits = true;
+        advice->verdict.headroom = 2 * (1 + i) * (int64_t)(1u << 30);
+        advice->verdict.device.high = plan.capacity - (uint64_t)advice->verdict.headroom;
+    }
+    return true;
+}
+
+const struct oc_app_model oc_fake_model = {fake_resolve, fake_answer,   fake_explain, fake_device, fake_fit,
+                                           fake_covers,  fake_estimate, fake_compare, fake_advise};
 
 struct oc_input oc_fake_input(void)
 {

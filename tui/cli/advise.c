@@ -1,11 +1,10 @@
 /* `oomcast advise`: the smallest changes that make it fit, or what could be taken back. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/cli/cli.h"
+#include "tui/report/advice.h"
 #include "tui/report/report.h"
 
 enum { WIDTH = 79 };
@@ -25,20 +24,6 @@ static int indent(void)
     return width;
 }
 
-/* "+1.50", "-0.25", or "same" where nothing changes. */
-static const char *change_text(double bytes, enum oc_unit unit, int width, char text[OC_BYTES_TEXT])
-{
-    const uint64_t size = (uint64_t)(fabs(bytes) + 0.5);
-    if (!size) return strcpy(text, "same");
-    return oc_format_change(bytes > 0 ? 0 : size, bytes > 0 ? size : 0, unit, width, text, OC_BYTES_TEXT);
-}
-
-static const char *share_text(double share, char text[OC_BYTES_TEXT])
-{
-    snprintf(text, OC_BYTES_TEXT, fabs(share) < 0.0005 ? "same" : "%+.1f %%", share * 100);
-    return text;
-}
-
 static void put_numbers(struct oc_buffer *out, const struct oc_advice *advice, enum oc_unit unit)
 {
     char text[OC_BYTES_TEXT];
@@ -49,27 +34,9 @@ static void put_numbers(struct oc_buffer *out, const struct oc_advice *advice, e
             oc_format_change(left < 0 ? (uint64_t)-left : 0, left < 0 ? 0 : (uint64_t)left, unit, columns[1].width - 1,
                              text, sizeof text) +
                 (left > 0)); /* room to spare needs no sign */
-    oc_putf(out, "%*s", columns[2].width, share_text(advice->operations, text));
-    oc_putf(out, "%*s  ", columns[3].width, change_text(advice->sent, unit, columns[3].width - 1, text));
-}
-
-/* What a change means, and what it costs beside operations and bytes between ranks. */
-static void put_consequences(struct oc_buffer *out, const struct oc_advices *advices, const struct oc_advice *advice,
-                             enum oc_unit unit)
-{
-    struct oc_buffer line = {0};
-    char text[OC_BYTES_TEXT];
-    for (int i = 0; i < advice->n_steps; i++) oc_putf(&line, "%s%s", i ? "; " : "", advice->notes[i]);
-    if (fabs(advice->host) >= 1)
-        oc_putf(&line, "; %s %s a step between GPU and host", change_text(advice->host, unit, 0, text),
-                oc_unit_name(unit));
-    if (fabs(advice->idle) >= 0.0005) oc_putf(&line, "; pipeline bubble %s", share_text(advice->idle, text));
-    if (advice->cost.samples != advices->cost.samples)
-        oc_putf(&line, "; %" PRId64 " samples a step, not %" PRId64, advice->cost.samples, advices->cost.samples);
-    if (advice->effect == OC_EFFECT_ROUNDING) oc_put(&line, "; rounds differently");
-    if (line.data) oc_put_wrapped(out, line.data, indent(), indent(), WIDTH);
-    out->failed |= line.failed;
-    oc_buffer_free(&line);
+    oc_putf(out, "%*s", columns[2].width, oc_format_share(advice->operations, text, sizeof text));
+    oc_putf(out, "%*s  ", columns[3].width,
+            oc_format_traffic(advice->sent, unit, columns[3].width - 1, text, sizeof text));
 }
 
 static void put_advice(struct oc_buffer *out, const struct oc_advices *advices, const struct oc_advice *advice,
@@ -79,7 +46,7 @@ static void put_advice(struct oc_buffer *out, const struct oc_advices *advices, 
     oc_put(out, "  ");
     oc_put_wrapped(out, oc_advice_text(advice, text, sizeof text), 2, 4, WIDTH);
     put_numbers(out, advice, unit);
-    put_consequences(out, advices, advice, unit);
+    oc_put_wrapped(out, oc_advice_meaning(advices, advice, unit, text, sizeof text), indent(), indent(), WIDTH);
 }
 
 static void put_head(struct oc_buffer *out, enum oc_unit unit)
@@ -90,32 +57,14 @@ static void put_head(struct oc_buffer *out, enum oc_unit unit)
 
 static void put_list(struct oc_buffer *out, const struct oc_advices *advices, enum oc_unit unit)
 {
-    /* clang-format off */
-    static const char *const titles[] = {
-        [OC_EFFECT_NONE] = "With the same results", [OC_EFFECT_ROUNDING] = "With other roundings",
-        [OC_EFFECT_RANKS] = "With more GPUs", [OC_EFFECT_TRAINING] = "As another training"};
-    /* clang-format on */
     for (int i = 0; i < advices->n; i++) {
         const struct oc_advice *advice = &advices->list[i];
         if (i == 0 || advice->effect != advices->list[i - 1].effect) {
-            oc_putf(out, "\n%s\n", titles[advice->effect]);
+            oc_putf(out, "\n%s\n", oc_effect_heading(advice->effect));
             put_head(out, unit);
         }
         put_advice(out, advices, advice, unit);
     }
-}
-
-/* What the list is, before it. */
-static const char *introduction(const struct oc_advices *advices)
-{
-    if (advices->back)
-        return advices->n ? "What could be taken back, one change at a time, and still fit:"
-                          : "Nothing that costs time could be taken back and still fit.";
-    if (!advices->n)
-        return advices->has_nearest ? "Up to four changes together do not make it fit. The nearest to it:"
-                                    : "No change that is known here makes it fit.";
-    return advices->list[0].n_steps == 1 ? "Single changes that make it fit, the cheapest first:"
-                                         : "No single change suffices. Changes that together make it fit:";
 }
 
 enum oc_exit oc_cli_advise(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error)
@@ -135,7 +84,7 @@ enum oc_exit oc_cli_advise(const struct oc_args *args, struct oc_buffer *out, st
         oc_verdict_text(&session->answer, args->unit, &line);
         if (line.data) oc_put_wrapped(out, line.data, 0, 0, WIDTH);
         oc_buffer_free(&line);
-        oc_putf(out, "\n%s\n", introduction(advices));
+        oc_putf(out, "\n%s\n", oc_advices_heading(advices));
         put_list(out, advices, args->unit);
         if (!advices->n && advices->has_nearest) {
             put_head(out, args->unit);

@@ -8,6 +8,7 @@
 #include "tui/screen/command.h"
 #include "tui/screen/find.h"
 #include "tui/screen/overlay.h"
+#include "tui/views/fixes.h"
 #include "tui/views/views.h"
 
 enum { KEPT = 2 }; /* ledgers: of the answer and of the base */
@@ -111,6 +112,7 @@ void oc_app_end(struct oc_app *app)
     for (int i = 0; app->kept && i < KEPT; i++) free(app->kept[i].ledger);
     free(app->kept);
     for (int i = 0; i < OC_VIEWS_MAX; i++) free(app->view_states[i]);
+    oc_fixes_free(app);
     free(app->shape.whole);
     free(app->shape.answer);
     memset(app, 0, sizeof *app);
@@ -266,6 +268,7 @@ static void normal(struct oc_app *app, enum oc_request request)
     case OC_REQ_FIND_NEXT: oc_find_again(app, 1); break;
     case OC_REQ_FIND_PREVIOUS: oc_find_again(app, -1); break;
     case OC_REQ_WHY: app->mode = OC_MODE_WHY; break;
+    case OC_REQ_FIXES: oc_fixes_open(app); break;
     case OC_REQ_COMMAND: oc_command_start(app, ""); break;
     case OC_REQ_SAVE: start_save(app); break;
     case OC_REQ_OPEN: oc_command_start(app, "open "); break;
@@ -300,6 +303,8 @@ void oc_app_request(struct oc_app *app, enum oc_request request)
 {
     if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY || app->mode == OC_MODE_TEXT)
         overlay(app, request);
+    else if (app->mode == OC_MODE_FIXES)
+        oc_fixes_request(app, request);
     else if (!oc_app_in_view(app) || !oc_views[app->view]->request(app, app->view_states[app->view], request))
         normal(app, request);
 }

@@ -16,6 +16,7 @@
 #include "tui/screen/undo.h"
 
 struct oc_app;
+struct oc_fixes; /* tui/views/fixes.h */
 
 /* What the screen asks of the model; tests bring their own. */
 struct oc_app_model {
@@ -28,6 +29,9 @@ struct oc_app_model {
     void (*fit)(struct oc_plan *plan, uint64_t bytes, double seconds, char *what, int size);
     const char *(*covers)(const struct oc_plan *plan);
     bool (*estimate)(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error);
+    void (*compare)(const struct oc_side *a, const struct oc_side *b, int moment, struct oc_comparison *comparison);
+    bool (*advise)(const struct oc_config *config, struct oc_alloc *alloc, struct oc_advices *advices,
+                   struct oc_error *error);
 };
 
 enum oc_mode {
@@ -35,6 +39,7 @@ enum oc_mode {
     OC_MODE_PROMPT,
     OC_MODE_HELP,
     OC_MODE_WHY,
+    OC_MODE_FIXES,  /* the list of app->fixes */
     OC_MODE_TEXT,   /* a text that was asked for, app->shown */
     OC_MODE_CONFIRM /* y or n, to app->question_text */
 };
@@ -125,8 +130,9 @@ struct oc_app {
     char shown_title[80];
     char searched[64]; /* what was looked for last */
     struct oc_panel before_search;
-    int scroll;        /* of the open overlay */
-    char message[400]; /* on the status row */
+    struct oc_fixes *fixes; /* of OC_MODE_FIXES; NULL until it is first opened */
+    int scroll;             /* of the open overlay */
+    char message[400];      /* on the status row */
     bool message_bad;
     bool repaint, quit;
 };

@@ -7,6 +7,7 @@
 #include "tui/screen/edit.h"
 #include "tui/screen/layout.h"
 #include "tui/screen/overlay.h"
+#include "tui/views/fixes.h"
 #include "tui/views/views.h"
 
 /* "7.50B" */
@@ -240,6 +241,10 @@ void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
     draw_header(app, canvas, layout.header);
     if (app->mode == OC_MODE_HELP || app->mode == OC_MODE_WHY || app->mode == OC_MODE_TEXT) {
         oc_overlay_draw(app, canvas, (struct oc_rect){0, 1, canvas->width, canvas->height - 1});
+        return;
+    }
+    if (app->mode == OC_MODE_FIXES) {
+        oc_fixes_draw(app, canvas, (struct oc_rect){0, 1, canvas->width, canvas->height - 1});
         return;
     }
     struct oc_panel_view view = {oc_app_case(app), &app->first, &app->answer->plan,

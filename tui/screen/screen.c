@@ -9,8 +9,8 @@
 #include "tui/screen/command.h"
 #include "tui/screen/script.h"
 
-static const struct oc_app_model model = {oc_resolve,   oc_answer,       oc_explain, oc_device,
-                                          oc_probe_fit, oc_probe_covers, oc_estimate};
+static const struct oc_app_model model = {oc_resolve,      oc_answer,   oc_explain, oc_device, oc_probe_fit,
+                                          oc_probe_covers, oc_estimate, oc_compare, oc_advise};
 
 struct screen {
     struct oc_app app;
