@@ -113,7 +113,7 @@ static void options_that_do_not_exist(void **state)
     REFUSES("there is no option --fromat", "did you mean --format?", "report", "--fromat", "json");
     REFUSES("there is no option --tensor-parallel", "--set", "report", "--tensor-parallel=8");
     REFUSES("oomcast check does not take --format", "--help", "check", "--format", "json");
-    REFUSES("--format does not take 'csv'", "text|json", "report", "--format", "csv");
+    REFUSES("--format does not take 'xml'", "text|json", "report", "--format", "xml");
     REFUSES("--format needs a value", "text|json", "report", "--format");
     REFUSES("--units does not take 'kib'", "gib|gb|bytes", "report", "--units=kib");
     REFUSES("--margin does not take '-1'", "BYTES", "check", "--margin", "-1");

@@ -9,7 +9,8 @@ static bool is_builtin(const char *name)
 {
     struct oc_theme theme;
     char folder[300], path[600];
-    snprintf(path, sizeof path, "%s/%s.json", oc_theme_folder(folder, sizeof folder) ? folder : "", name);
+    const bool found = oc_theme_folder(folder, sizeof folder);
+    if (snprintf(path, sizeof path, "%s/%s.json", found ? folder : "", name) >= (int)sizeof path) return false;
     FILE *file = fopen(path, "rb");
     if (file) fclose(file);
     return !file && oc_theme_open(&theme, name, NULL);
