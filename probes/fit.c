@@ -83,21 +83,32 @@ static void cover_types(struct oc_plan *plan)
     c->precision_moment2 = dt->moment2;
 }
 
+/* What the step has no part for, of the model and of its kernels. */
 static void cover_shape(struct oc_config *c)
 {
     c->model_kind = OC_KIND_DECODER;
     c->model_head = OC_HEAD_LM;
     c->model_embedding_dim = c->model_hidden;
     c->model_final_norm = 1;
-    c->model_mlp_bias = 0;
-    c->model_norm = OC_NORM_RMSNORM;
     c->model_norms_per_layer = 2;
-    c->model_activation = OC_ACT_SWIGLU;
-    c->model_positions = OC_POS_ROPE;
-    c->model_linear_bias = c->model_qkv_bias = c->model_head_bias = 0;
+    if (c->model_positions == OC_POS_ALIBI) c->model_positions = OC_POS_ROPE;
     c->model_qk_norm = c->model_parallel_residual = c->model_embedding_norm = 0;
-    c->model_dropout = c->model_attention_dropout = 0;
+    if (c->model_positions == OC_POS_ROPE) c->model_head_dim += c->model_head_dim % 2;
+}
+
+/* Everything that differs from a Llama, for plans that are still not covered. */
+static void cover_family(struct oc_plan *plan)
+{
+    struct oc_config *c = &plan->c;
+    c->model_mlp_bias = c->model_linear_bias = c->model_qkv_bias = c->model_head_bias = 0;
+    c->model_norm = OC_NORM_RMSNORM;
+    c->model_activation = OC_ACT_SWIGLU;
+    plan->gated = true;
+    c->model_positions = OC_POS_ROPE;
     c->model_head_dim += c->model_head_dim % 2;
+    c->model_dropout = c->model_attention_dropout = 0;
+    c->kernels_loss = OC_LOSS_EAGER;
+    c->kernels_norm = OC_NORMK_EAGER;
 }
 
 static void cover_kernels(struct oc_config *c)
@@ -107,8 +118,7 @@ static void cover_kernels(struct oc_config *c)
     for (int from = 0; (id = oc_probe_unknown(c, from)) != OC_OPTIONS; from = (int)id + 1) oc_option_reset(c, id);
     if (c->optimizer > OC_OPTIM_ADAMW) c->optimizer = OC_OPTIM_ADAMW;
     c->kernels_transformer = OC_OPSET_HF;
-    c->kernels_loss = OC_LOSS_EAGER;
-    c->kernels_norm = OC_NORMK_EAGER;
+    if (c->kernels_loss != OC_LOSS_FUSED) c->kernels_loss = OC_LOSS_EAGER;
     c->kernels_logits_fp32 = 1;
     if (c->kernels_attention == OC_ATTN_UNFUSED || c->model_head_dim > 256) c->kernels_attention = OC_ATTN_EAGER;
     if (c->recompute == OC_RECOMPUTE_SELECTIVE) c->recompute = OC_RECOMPUTE_NONE;
@@ -137,7 +147,9 @@ static bool cover(struct oc_plan *plan, struct words *words)
     cover_shape(&plan->c);
     cover_kernels(&plan->c);
     cover_types(plan);
-    say(words, "at PyTorch's op set");
+    const bool llama = oc_probe_covers(plan) != NULL;
+    if (llama) cover_family(plan);
+    say(words, llama ? "at PyTorch's op set of a Llama" : "at PyTorch's op set");
     return true;
 }
 
@@ -147,7 +159,6 @@ static bool cover(struct oc_plan *plan, struct words *words)
 static void derive(struct oc_plan *plan)
 {
     struct oc_config *c = &plan->c;
-    plan->gated = true;
     plan->q = c->model_heads * c->model_head_dim;
     plan->kv = c->model_kv_heads * c->model_head_dim;
     plan->accum = c->batch_accum;

@@ -13,11 +13,17 @@
 #define OC_MINE(name, lane) name
 #define OC_UNROLL _Pragma("unroll")
 #define OC_HEAD_DIMS_PER_LANE 8 /* a head_dim of up to 256, over the 32 lanes of a warp */
+#define OC_ADD(to, value) atomicAdd(to, value)
 /* Unrolled to a fixed length: an array that is indexed by a variable would lie in local memory. */
 #define OC_FOR_MY_DIMS(i, count)                                                                                       \
     _Pragma("unroll") for (int i = 0; i < OC_HEAD_DIMS_PER_LANE; i++) if (i < (count))
 
 enum { OC_WARP = 32 };
+
+OC_FN void oc_lanes_wait(void)
+{
+    __syncwarp();
+}
 
 OC_FN float oc_lanes_sum(float value)
 {

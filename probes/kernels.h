@@ -57,58 +57,19 @@ OC_FN void oc_multiply_element(const struct oc_op_multiply *op, int64_t i)
 
 #include "probes/kernels_attention.h"
 #include "probes/kernels_matmul.h"
-
-/* ---- RMSNorm, in the pieces that eager PyTorch runs ---- */
-
-OC_FN float oc_row_total(struct oc_array x, int64_t row, int64_t width, int lane, int lanes)
-{
-    float sum = 0.0f;
-    for (int64_t c = lane; c < width; c += lanes) sum += oc_load(x, row * width + c);
-    return oc_lanes_sum(sum);
-}
-
-OC_FN void oc_row_mean_row(const struct oc_op_reduce *op, int64_t row, int lane, int lanes)
-{
-    float sum = oc_row_total(op->x, row, op->width, lane, lanes);
-    if (lane == 0) oc_store(op->y, row, sum / (float)op->width);
-}
-
-OC_FN void oc_column_sum_element(const struct oc_op_reduce *op, int64_t column)
-{
-    float sum = 0.0f;
-    for (int64_t row = 0; row < op->rows; row++) sum += oc_load(op->x, row * op->n + column);
-    oc_store(op->y, column, sum);
-}
-
-OC_FN void oc_root_element(const struct oc_op_root *op, int64_t i)
-{
-    oc_store(op->y, i, sqrtf(oc_load(op->x, i) + op->epsilon));
-}
-
-OC_FN void oc_rsqrt_element(const struct oc_op_root *op, int64_t i)
-{
-    oc_store(op->y, i, 1.0f / sqrtf(oc_load(op->x, i) + op->epsilon));
-}
-
-OC_FN void oc_norm_rows_row(const struct oc_op_norm_rows *op, int64_t row, int lane, int lanes)
-{
-    float sum = oc_row_total(op->t, row, op->width, lane, lanes), rs = oc_load(op->rs, row);
-    if (lane == 0) oc_store(op->rs, row, -0.5f * rs * rs * rs * sum / (float)op->width);
-}
-
-OC_FN void oc_expand_row(const struct oc_op_expand *op, int64_t row, int lane, int lanes)
-{
-    float value = oc_load(op->x, row);
-    for (int64_t c = lane; c < op->width; c += lanes) oc_store(op->y, row * op->width + c, value);
-}
+#include "probes/kernels_norm.h"
+#include "probes/kernels_optimizer.h"
 
 /* ---- Embedding ---- */
 
 OC_FN void oc_embedding_row(const struct oc_op_embedding *op, int64_t token, int lane, int lanes)
 {
     int64_t id = oc_load_id(op->ids, token);
-    for (int64_t c = lane; c < op->width; c += lanes)
-        oc_store(op->y, token * op->width + c, oc_load(op->table, id * op->width + c));
+    for (int64_t c = lane; c < op->width; c += lanes) {
+        float value = oc_load(op->table, id * op->width + c);
+        if (op->positions.data) value += oc_load(op->positions, token % op->seq * op->width + c);
+        oc_store(op->y, token * op->width + c, value);
+    }
 }
 
 /* One column at a time, tokens in order: no atomics, and the same sum on every backend. `table` holds zeros before. */
@@ -120,18 +81,63 @@ OC_FN void oc_embedding_backward_element(const struct oc_op_embedding *op, int64
     }
 }
 
-/* ---- MLP ---- */
-
-OC_FN void oc_silu_element(const struct oc_op_silu *op, int64_t i)
+/* The positions' own gradient: in every sample they are the same rows. */
+OC_FN void oc_embedding_positions_element(const struct oc_op_embedding *op, int64_t column)
 {
-    float x = oc_load(op->x, i);
-    oc_store(op->y, i, x / (1.0f + expf(-x)));
+    for (int64_t token = 0; token < op->tokens; token++) {
+        int64_t cell = token % op->seq * op->width + column;
+        oc_store(op->positions, cell, oc_load(op->positions, cell) + oc_load(op->y, token * op->width + column));
+    }
 }
 
-OC_FN void oc_silu_backward_element(const struct oc_op_silu *op, int64_t i)
+/* ---- Biases, pieces of wider matrices, dropout ---- */
+
+OC_FN void oc_bias_element(const struct oc_op_bias *op, int64_t i)
 {
-    float x = oc_load(op->x, i), sigmoid = 1.0f / (1.0f + expf(-x));
-    oc_store(op->dx, i, oc_load(op->dy, i) * sigmoid * (1.0f + x * (1.0f - sigmoid)));
+    oc_store(op->y, i, oc_load(op->y, i) + oc_load(op->b, i % op->width));
+}
+
+OC_FN void oc_place_element(const struct oc_op_place *op, int64_t i)
+{
+    oc_store(op->y, i / op->width * op->pitch + op->first + i % op->width, oc_load(op->x, i));
+}
+
+OC_FN void oc_dropout_element(const struct oc_op_dropout *op, int64_t i)
+{
+    uint8_t *mask = (uint8_t *)op->mask.data + i;
+    if (!op->backward) {
+        uint32_t drawn = oc_mix(oc_mix((uint32_t)i + op->seed * 2654435761u) ^ (uint32_t)((uint64_t)i >> 32));
+        *mask = (float)(drawn >> 8) / 16777216.0f >= op->rate;
+    }
+    oc_store(op->y, i, *mask && op->rate < 1.0f ? oc_load(op->x, i) / (1.0f - op->rate) : 0.0f);
+}
+
+/* ---- MLP ---- */
+
+OC_FN void oc_activate_element(const struct oc_op_activate *op, int64_t i)
+{
+    float x = oc_load(op->x, i), y = 0.0f;
+    if (op->function == OC_SILU)
+        y = x / (1.0f + expf(-x));
+    else if (op->function == OC_GELU)
+        y = 0.5f * x * (1.0f + erff(0.70710678f * x));
+    else if (x > 0.0f)
+        y = op->function == OC_RELU ? x : x * x;
+    oc_store(op->y, i, y);
+}
+
+OC_FN void oc_activate_backward_element(const struct oc_op_activate *op, int64_t i)
+{
+    float x = oc_load(op->x, i), slope = 0.0f;
+    if (op->function == OC_SILU) {
+        float sigmoid = 1.0f / (1.0f + expf(-x));
+        slope = sigmoid * (1.0f + x * (1.0f - sigmoid));
+    } else if (op->function == OC_GELU) {
+        slope = 0.5f * (1.0f + erff(0.70710678f * x)) + 0.39894228f * x * expf(-0.5f * x * x);
+    } else if (x > 0.0f) {
+        slope = op->function == OC_RELU ? 1.0f : 2.0f * x;
+    }
+    oc_store(op->dx, i, oc_load(op->dy, i) * slope);
 }
 
 /* ---- Loss ---- */
@@ -170,37 +176,28 @@ OC_FN void oc_nll_backward_row(const struct oc_op_nll *op, int64_t token, int la
         oc_store(op->dlp, token * op->width + c, c == label ? -op->scale / (float)op->tokens : 0.0f);
 }
 
-/* ---- Optimizers. `w` is what is updated: the weights, or their master copy ---- */
-
-OC_FN void oc_sgd_element(const struct oc_op_sgd *op, int64_t i)
+/* Nobody reads a label any more once its logits have become their gradient: the loss of the token takes its place. */
+OC_FN void oc_fused_loss_row(const struct oc_op_fused_loss *op, int64_t token, int lane, int lanes)
 {
-    float update = oc_load(op->g, i) * op->unscale;
-    if (op->state.data) {
-        if (!op->first) update += op->momentum * oc_load(op->state, i);
-        oc_store(op->state, i, update);
+    int64_t start = token * op->width, label = oc_load_id(op->labels, token);
+    float top = oc_row_max(op->x, start, op->width, lane, lanes), sum = 0.0f;
+    for (int64_t c = lane; c < op->width; c += lanes) sum += expf(oc_load(op->x, start + c) - top);
+    float total = oc_lanes_sum(sum), scale = op->scale / (float)op->tokens;
+    if (lane == 0) ((double *)op->labels.data)[token] = (double)(top + logf(total) - oc_load(op->x, start + label));
+    oc_lanes_wait(); /* for the label's logit, which the next loop overwrites */
+    for (int64_t c = lane; c < op->width; c += lanes) {
+        float p = expf(oc_load(op->x, start + c) - top) / total;
+        oc_store(op->x, start + c, scale * (c == label ? p - 1.0f : p));
     }
-    oc_store(op->w, i, oc_load(op->w, i) - op->rate * update);
 }
 
-OC_FN void oc_adam_moments_element(const struct oc_op_adam *op, int64_t i)
+OC_FN void oc_sum_losses_row(const struct oc_op_fused_loss *op, int64_t row, int lane, int lanes)
 {
-    float g = oc_load(op->g, i) * op->unscale;
-    oc_store(op->m, i, op->beta1 * oc_load(op->m, i) + (1.0f - op->beta1) * g);
-    oc_store(op->v, i, op->beta2 * oc_load(op->v, i) + (1.0f - op->beta2) * g * g);
-}
-
-OC_FN void oc_adam_update_element(const struct oc_op_adam *op, int64_t i)
-{
-    float w = oc_load(op->w, i) * (1.0f - op->rate * op->decay);
-    oc_store(op->w, i, w - op->rate * op->correct * oc_load(op->m, i) / oc_load(op->denominator, i));
-}
-
-OC_FN void oc_adam_fused_element(const struct oc_op_adam *op, int64_t i)
-{
-    oc_adam_moments_element(op, i);
-    float w = oc_load(op->w, i) * (1.0f - op->rate * op->decay);
-    float denominator = sqrtf(oc_load(op->v, i)) * op->root + op->epsilon;
-    oc_store(op->w, i, w - op->rate * op->correct * oc_load(op->m, i) / denominator);
+    (void)row, (void)lanes;
+    if (lane > 0) return;
+    double sum = 0.0;
+    for (int64_t token = 0; token < op->tokens; token++) sum += ((const double *)op->labels.data)[token];
+    op->scalars->loss = sum / (double)op->tokens;
 }
 
 #endif

@@ -16,8 +16,10 @@ enum { OC_TILE_LANES = 256 };
 #define OC_PRIVATE(type, name, count) type name[OC_TILE_LANES][count]
 #define OC_MINE(name, lane)           name[lane]
 #define OC_UNROLL
-#define OC_HEAD_DIMS_PER_LANE    256 /* the largest head_dim of the flash kernels, over one lane */
+#define OC_HEAD_DIMS_PER_LANE    256                /* the largest head_dim of the flash kernels, over one lane */
+#define OC_ADD(to, value)        (*(to) += (value)) /* other rows may be adding to it */
 #define OC_FOR_MY_DIMS(i, count) for (int i = 0; i < (count); i++)
+OC_FN void oc_lanes_wait(void) {}
 OC_FN float oc_lanes_sum(float value)
 {
     return value;

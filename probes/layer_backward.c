@@ -4,10 +4,27 @@
 
 static const char *const ATTENTION = "layers.attention", *const MLP = "layers.mlp";
 
-/* The gradient that a linear of type e reads: d itself, or its cast under autocast. */
-static struct oc_tensor *as_operand(struct oc_train *train, const char *block, struct oc_tensor *d)
+/* The gradient that a linear of type e reads: d itself, or its cast under autocast; behind dropout, d through the mask
+ * first. */
+static struct oc_tensor *as_operand(struct oc_train *train, const char *block, struct oc_tensor *d,
+                                    struct oc_linear_saved *saved, struct oc_tensor **mask)
 {
+    if (*mask) {
+        struct oc_tensor *passed = oc_activation(train, block, "grad.dropout", train->r, train->tokens, train->hidden);
+        oc_dropout_backward(train, train->dropout, *mask, d, passed);
+        if (!train->amp) return passed;
+        saved->with_grad = d = passed;
+    }
     return train->amp ? oc_cast(train, block, "grad.out_cast", train->e, d) : oc_tensor_hold(d);
+}
+
+/* Backward of the linear at the end of attention or MLP, from the gradient d of its output. */
+static struct oc_tensor *branch_backward(struct oc_train *train, const char *block, struct oc_param *param,
+                                         struct oc_linear_saved *saved, struct oc_tensor **mask, struct oc_tensor *d)
+{
+    struct oc_tensor *out = as_operand(train, block, d, saved, mask);
+    oc_let_go(train, mask);
+    return oc_linear_backward(train, param, saved, &out);
 }
 
 /* *sum += *part, and lets go of the part. */
@@ -17,15 +34,21 @@ static void add_into(struct oc_train *train, const struct oc_tensor *sum, struct
     oc_let_go(train, part);
 }
 
-/* [1] [2] [3]: the gradient of n2. */
-static struct oc_tensor *mlp_backward(struct oc_train *train, int layer, struct oc_tensor *d)
+static struct oc_tensor *activate_backward(struct oc_train *train, const struct oc_tensor *x, const char *name,
+                                           const struct oc_tensor *dy)
 {
-    struct oc_param *params = oc_train_layer(train, layer);
+    struct oc_tensor *dx = oc_activation(train, MLP, name, train->e, train->tokens, train->ffn);
+    struct oc_op_activate args = {
+        .n = (int64_t)dx->elements, .x = x->array, .dy = dy->array, .dx = dx->array, .function = (int)train->function};
+    oc_launch(train, OC_OP_activate_backward, &args);
+    return dx;
+}
+
+/* [2] [3]: from the gradient dp of f(g) x u to that of n2. */
+static struct oc_tensor *gated_backward(struct oc_train *train, int layer, struct oc_tensor *dp)
+{
     struct oc_layer_saved *saved = &train->saved[layer];
     const int64_t tokens = train->tokens, f = train->ffn;
-
-    struct oc_tensor *dm = as_operand(train, MLP, d);
-    struct oc_tensor *dp = oc_linear_backward(train, &params[OC_P_DOWN], &saved->down, &dm);
     struct oc_tensor *dsg = oc_activation(train, MLP, "grad.silu", train->e, tokens, f);
     oc_multiply(train, dp, saved->u, OC_EACH, f, dsg);
     struct oc_tensor *du = oc_activation(train, MLP, "grad.up", train->e, tokens, f);
@@ -34,16 +57,32 @@ static struct oc_tensor *mlp_backward(struct oc_train *train, int layer, struct 
     oc_let_go(train, &saved->u);
     oc_let_go(train, &dp);
 
-    struct oc_tensor *dn2 = oc_linear_backward(train, &params[OC_P_UP], &saved->up, &du);
-    struct oc_tensor *dg = oc_activation(train, MLP, "grad.gate", train->e, tokens, f);
-    oc_launch(
-        train, OC_OP_silu_backward,
-        &(struct oc_op_silu){.n = (int64_t)dg->elements, .x = saved->g->array, .dy = dsg->array, .dx = dg->array});
+    struct oc_tensor *dn2 = oc_linear_backward(train, oc_train_param(train, layer, OC_P_UP), &saved->up, &du);
+    struct oc_tensor *dg = activate_backward(train, saved->g, "grad.gate", dsg);
     oc_let_go(train, &saved->g);
     oc_let_go(train, &dsg);
-    struct oc_tensor *part = oc_linear_backward(train, &params[OC_P_GATE], &saved->gate, &dg);
+    struct oc_tensor *part = oc_linear_backward(train, oc_train_param(train, layer, OC_P_GATE), &saved->gate, &dg);
     add_into(train, dn2, &part);
     return dn2;
+}
+
+/* ... of f(u) */
+static struct oc_tensor *plain_backward(struct oc_train *train, int layer, struct oc_tensor *dp)
+{
+    struct oc_layer_saved *saved = &train->saved[layer];
+    struct oc_tensor *du = activate_backward(train, saved->g, "grad.up", dp);
+    oc_let_go(train, &saved->g);
+    oc_let_go(train, &dp);
+    return oc_linear_backward(train, oc_train_param(train, layer, OC_P_UP), &saved->up, &du);
+}
+
+/* [1] [2] [3]: the gradient of n2. */
+static struct oc_tensor *mlp_backward(struct oc_train *train, int layer, struct oc_tensor *d)
+{
+    struct oc_layer_saved *saved = &train->saved[layer];
+    struct oc_tensor *dp =
+        branch_backward(train, MLP, oc_train_param(train, layer, OC_P_DOWN), &saved->down, &saved->mask2, d);
+    return (train->gated ? gated_backward : plain_backward)(train, layer, dp);
 }
 
 /* ---- [6] Attention: gradients of q and k after rope, and of v ---- */
@@ -85,31 +124,59 @@ static struct oc_tensor *scores(struct oc_train *train, const char *name, enum o
     return oc_tensor_new(train->books, OC_ACTIVATIONS, ATTENTION, name, dtype, train->scores);
 }
 
+/* The gradient *dp, let go, in another type. */
+static void recast(struct oc_train *train, const char *name, enum oc_dtype dtype, struct oc_tensor **dp)
+{
+    struct oc_tensor *before = *dp;
+    *dp = oc_cast(train, ATTENTION, name, dtype, before);
+    oc_let_go(train, &before);
+}
+
+/* Through the mask of dropout over the probabilities: a new tensor; NULL where there is none. */
+static struct oc_tensor *undrop(struct oc_train *train, struct oc_attention_saved *saved, const struct oc_tensor *dp)
+{
+    if (!saved->mask) return NULL;
+    struct oc_tensor *passed = scores(train, "grad.dropout", (enum oc_dtype)dp->array.dtype);
+    oc_dropout_backward(train, train->attention_dropout, saved->mask, dp, passed);
+    return passed;
+}
+
+/* From the gradient of the probabilities to that of the softmax's output: through dropout, and to fp32 where the
+ * softmax ran in it, in the order in which forward went the other way. Both steps that lie between are the caller's to
+ * let go of. */
+static void to_softmax(struct oc_train *train, struct oc_attention_saved *saved, struct oc_tensor **dp,
+                       struct oc_tensor **passed)
+{
+    const bool late = train->amp && !train->half_scores; /* dropout ran on fp32 probabilities */
+    *passed = late ? NULL : undrop(train, saved, *dp);
+    if (train->softmax != train->e) {
+        struct oc_tensor *wide = oc_cast(train, ATTENTION, "grad.p32", OC_FP32, *passed ? *passed : *dp);
+        oc_let_go(train, dp);
+        *dp = wide;
+        if (train->amp) oc_let_go(train, passed);
+    }
+    if (late) *passed = undrop(train, saved, *dp);
+    oc_let_go(train, &saved->mask);
+}
+
 /* From the gradient of the probabilities *dp (let go) to that of the unscaled scores, of type e. */
 static struct oc_tensor *softmax_backward(struct oc_train *train, struct oc_attention_saved *saved,
                                           struct oc_tensor **dp)
 {
-    struct oc_tensor *dp32 = *dp;
-    *dp = NULL;
-    if (train->e != OC_FP32) {
-        struct oc_tensor *half = dp32;
-        dp32 = oc_cast(train, ATTENTION, "grad.p32", OC_FP32, half);
-        oc_let_go(train, &half);
-    }
+    struct oc_tensor *passed;
+    to_softmax(train, saved, dp, &passed);
+    const bool last = passed && passed->array.dtype == (int)train->softmax; /* of the two, the one nearer to softmax */
     struct oc_tensor *ds = scores(train, "grad.masked", train->r);
     struct oc_op_softmax args = {.n = (int64_t)ds->elements / train->seq,
                                  .y = saved->p32->array,
-                                 .dy = dp32->array,
+                                 .dy = last ? passed->array : (*dp)->array,
                                  .dx = ds->array,
                                  .width = train->seq};
     oc_launch(train, OC_OP_softmax_backward, &args);
     oc_let_go(train, &saved->p32);
-    oc_let_go(train, &dp32);
-    if (train->amp) {
-        struct oc_tensor *wide = ds;
-        ds = oc_cast(train, ATTENTION, "grad.masked_cast", train->e, wide);
-        oc_let_go(train, &wide);
-    }
+    oc_let_go(train, &passed);
+    oc_let_go(train, dp);
+    if (train->amp) recast(train, "grad.masked_cast", train->e, &ds);
     struct oc_tensor *unscaled = scores(train, "grad.scores", train->e);
     oc_blend(train, ds, oc_flash_args(train).scale, NULL, 0.0f, unscaled);
     oc_let_go(train, &ds);
@@ -179,27 +246,59 @@ static struct oc_tensor *unrope(struct oc_train *train, const char *name, struct
     return turned;
 }
 
+/* [7] One matrix for q, k and v: their gradients in one tensor. Takes the three over. */
+static struct oc_tensor *fused_projection_backward(struct oc_train *train, int layer, struct gradients *grad)
+{
+    const int64_t width = train->q + 2 * train->kv;
+    struct oc_tensor *dqkv = oc_activation(train, ATTENTION, "grad.qkv", train->e, train->tokens, width);
+    struct oc_tensor *const parts[] = {grad->q, grad->k, grad->v};
+    const int64_t widths[] = {train->q, train->kv, train->kv}, firsts[] = {0, train->q, train->q + train->kv};
+    for (int i = 0; i < 3; i++) {
+        struct oc_op_place args = {.n = (int64_t)parts[i]->elements,
+                                   .x = parts[i]->array,
+                                   .y = dqkv->array,
+                                   .width = widths[i],
+                                   .pitch = width,
+                                   .first = firsts[i]};
+        oc_launch(train, OC_OP_place, &args);
+    }
+    oc_let_go(train, &grad->v);
+    oc_let_go(train, &grad->k);
+    struct oc_tensor *dn =
+        oc_linear_backward(train, oc_train_param(train, layer, OC_P_QKV), &train->saved[layer].q, &dqkv);
+    oc_let_go(train, &grad->q);
+    return dn;
+}
+
+/* [7] */
+static struct oc_tensor *projection_backward(struct oc_train *train, int layer, struct gradients *grad)
+{
+    struct oc_layer_saved *saved = &train->saved[layer];
+    if (train->fused_qkv) return fused_projection_backward(train, layer, grad);
+    struct oc_tensor *dn = oc_linear_backward(train, oc_train_param(train, layer, OC_P_V), &saved->v, &grad->v);
+    struct oc_tensor *part = oc_linear_backward(train, oc_train_param(train, layer, OC_P_K), &saved->k, &grad->k);
+    add_into(train, dn, &part);
+    part = oc_linear_backward(train, oc_train_param(train, layer, OC_P_Q), &saved->q, &grad->q);
+    add_into(train, dn, &part);
+    return dn;
+}
+
 /* [5] [6] [7]: the gradient of n. */
 static struct oc_tensor *attention_backward(struct oc_train *train, int layer, struct oc_tensor *d)
 {
-    struct oc_param *params = oc_train_layer(train, layer);
     struct oc_layer_saved *saved = &train->saved[layer];
-    struct oc_tensor *da = as_operand(train, ATTENTION, d);
-    struct oc_tensor *grad_o = oc_linear_backward(train, &params[OC_P_O], &saved->o, &da);
+    struct oc_tensor *grad_o =
+        branch_backward(train, ATTENTION, oc_train_param(train, layer, OC_P_O), &saved->o, &saved->mask1, d);
     struct gradients grad = (train->eager ? eager_backward : flash_backward)(train, &saved->attention, &grad_o);
-    if (train->amp) {
+    if (train->rope && train->amp) {
         grad.q = cast_back(train, "grad.qe32", &grad.q);
         grad.k = cast_back(train, "grad.ke32", &grad.k);
     }
-    grad.k = unrope(train, "grad.k", &grad.k, train->kv_heads);
-    grad.q = unrope(train, "grad.q", &grad.q, train->heads);
-
-    struct oc_tensor *dn = oc_linear_backward(train, &params[OC_P_V], &saved->v, &grad.v);
-    struct oc_tensor *part = oc_linear_backward(train, &params[OC_P_K], &saved->k, &grad.k);
-    add_into(train, dn, &part);
-    part = oc_linear_backward(train, &params[OC_P_Q], &saved->q, &grad.q);
-    add_into(train, dn, &part);
-    return dn;
+    if (train->rope) {
+        grad.k = unrope(train, "grad.k", &grad.k, train->kv_heads);
+        grad.q = unrope(train, "grad.q", &grad.q, train->heads);
+    }
+    return projection_backward(train, layer, &grad);
 }
 
 /* ---- The layer ---- */
@@ -217,13 +316,13 @@ static struct oc_tensor *recompute(struct oc_train *train, int layer)
 
 struct oc_tensor *oc_layer_backward(struct oc_train *train, int layer, struct oc_tensor *d)
 {
-    struct oc_param *params = oc_train_layer(train, layer);
     struct oc_layer_saved *saved = &train->saved[layer];
     struct oc_tensor *y = train->recompute ? recompute(train, layer) : NULL;
     oc_train_at(train, OC_PH_BACKWARD, OC_PART_LAYER, layer);
 
     struct oc_tensor *dn2 = mlp_backward(train, layer, d);
-    struct oc_tensor *part = oc_norm_backward(train, &params[OC_P_NORM2], &saved->norm2, &dn2); /* [4] */
+    struct oc_tensor *part =
+        oc_norm_backward(train, oc_train_param(train, layer, OC_P_NORM2), &saved->norm2, &dn2); /* [4] */
     struct oc_tensor *sum;
     if (train->recompute) { /* the checkpoint still holds d, so that the sum needs a tensor of its own */
         sum = oc_activation(train, "layers", "grad.x1", train->r, train->tokens, train->hidden);
@@ -234,7 +333,7 @@ struct oc_tensor *oc_layer_backward(struct oc_train *train, int layer, struct oc
         add_into(train, sum, &part);
     }
     struct oc_tensor *dn = attention_backward(train, layer, sum);
-    part = oc_norm_backward(train, &params[OC_P_NORM1], &saved->norm1, &dn); /* [8] */
+    part = oc_norm_backward(train, oc_train_param(train, layer, OC_P_NORM1), &saved->norm1, &dn); /* [8] */
     add_into(train, sum, &part);
     oc_let_go(train, &y);
     oc_let_go(train, &d);

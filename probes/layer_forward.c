@@ -70,16 +70,18 @@ struct frame {
     struct oc_tensor *q, *k, *v;
     struct oc_tensor *q_cast, *k_cast, *lse; /* flash */
     struct oc_tensor *out;                   /* [T,q] of type e, what the output projection reads */
-    struct oc_tensor *p;                     /* eager: the probabilities, which the layer returns */
+    struct oc_tensor *p, *dropped;           /* eager: the probabilities, which the layer returns */
 };
 
-static void flash(struct oc_train *train, struct oc_attention_saved *saved, struct frame *frame)
+static void flash(struct oc_train *train, int layer, struct oc_attention_saved *saved, struct frame *frame)
 {
-    if (train->amp) {
+    (void)layer; /* a real kernel would drop inside and keep no mask; this one drops nothing */
+    const bool cast = frame->q->array.dtype != (int)train->e; /* rope's tables left them in fp32 */
+    if (cast) {
         frame->q_cast = oc_cast(train, ATTENTION, "qc", train->e, frame->q);
         frame->k_cast = oc_cast(train, ATTENTION, "kc", train->e, frame->k);
     }
-    struct oc_tensor *q = train->amp ? frame->q_cast : frame->q, *k = train->amp ? frame->k_cast : frame->k;
+    struct oc_tensor *q = cast ? frame->q_cast : frame->q, *k = cast ? frame->k_cast : frame->k;
     frame->out = oc_activation(train, ATTENTION, "context", train->e, train->tokens, train->q);
     frame->lse = oc_activation(train, ATTENTION, "lse", OC_FP32, train->tokens, train->heads);
     struct oc_op_flash args = oc_flash_args(train);
@@ -95,10 +97,10 @@ static void flash(struct oc_train *train, struct oc_attention_saved *saved, stru
 }
 
 /* k or v with each head repeated for the query heads of its group. */
-static struct oc_tensor *repeated(struct oc_train *train, const char *name, enum oc_dtype dtype,
-                                  struct oc_tensor *narrow)
+static struct oc_tensor *repeated(struct oc_train *train, const char *name, struct oc_tensor *narrow)
 {
     if (!train->repeats) return oc_tensor_hold(narrow);
+    const enum oc_dtype dtype = (enum oc_dtype)narrow->array.dtype;
     struct oc_tensor *wide = oc_activation(train, ATTENTION, name, dtype, train->tokens, train->q);
     struct oc_op_repeat args = {.n = (int64_t)wide->elements,
                                 .narrow = narrow->array,
@@ -118,7 +120,7 @@ static struct oc_tensor *contiguous(struct oc_train *train, const char *name, st
     return oc_cast(train, ATTENTION, name, train->e, tensor);
 }
 
-/* q k^T, scaled and masked: [batch, heads, seq, seq] of type r. */
+/* q k^T, scaled and masked: [batch, heads, seq, seq]. */
 static struct oc_tensor *masked_scores(struct oc_train *train, const struct oc_tensor *q, const struct oc_tensor *k)
 {
     struct oc_books *books = train->books;
@@ -129,8 +131,8 @@ static struct oc_tensor *masked_scores(struct oc_train *train, const struct oc_t
         oc_tensor_new(books, OC_ACTIVATIONS, ATTENTION, "scores.scaled", train->e, train->scores);
     oc_blend(train, s, 1.0f / sqrtf((float)train->head_dim), NULL, 0.0f, scaled);
     oc_let_go(train, &s);
-    struct oc_tensor *masked =
-        oc_tensor_new(books, OC_ACTIVATIONS, ATTENTION, "scores.masked", train->r, train->scores);
+    struct oc_tensor *masked = oc_tensor_new(books, OC_ACTIVATIONS, ATTENTION, "scores.masked",
+                                             train->half_scores ? train->e : train->r, train->scores);
     struct oc_op_mask args = {.n = (int64_t)masked->elements,
                               .mask = train->mask->array,
                               .x = scaled->array,
@@ -142,27 +144,54 @@ static struct oc_tensor *masked_scores(struct oc_train *train, const struct oc_t
     return masked;
 }
 
-static struct oc_tensor *softmax(struct oc_train *train, const struct oc_tensor *scores)
+static struct oc_tensor *softmax(struct oc_train *train, struct oc_tensor *scores)
 {
-    struct oc_tensor *p32 = oc_tensor_new(train->books, OC_ACTIVATIONS, ATTENTION, "p32", OC_FP32, train->scores);
+    const bool widen = train->amp && train->half_scores; /* autocast's softmax reads fp32 */
+    struct oc_tensor *in = widen ? oc_cast(train, ATTENTION, "scores.fp32", OC_FP32, scores) : oc_tensor_hold(scores);
+    struct oc_tensor *p32 =
+        oc_tensor_new(train->books, OC_ACTIVATIONS, ATTENTION, "p32", train->softmax, train->scores);
     struct oc_op_softmax args = {
-        .n = (int64_t)p32->elements / train->seq, .x = scores->array, .y = p32->array, .width = train->seq};
+        .n = (int64_t)p32->elements / train->seq, .x = in->array, .y = p32->array, .width = train->seq};
     oc_launch(train, OC_OP_softmax, &args);
+    oc_let_go(train, &in);
     return p32;
 }
 
-static void eager(struct oc_train *train, struct oc_attention_saved *saved, struct frame *frame)
+/* From the softmax's output to the operand of the weighted sum, of type e; lets go of the scores on the way. What the
+ * layer returns is left in frame->p and frame->dropped. */
+static struct oc_tensor *probabilities(struct oc_train *train, int layer, struct oc_attention_saved *saved,
+                                       struct oc_tensor *p32, struct oc_tensor **scores, struct frame *frame)
 {
-    const bool half = train->r != OC_FP32;
-    struct oc_tensor *kr = repeated(train, "kr", train->r, frame->k), *vr = repeated(train, "vr", train->e, frame->v);
+    const bool drops = train->attention_dropout > 0, early = drops && train->amp && train->half_scores;
+    const bool narrow = train->softmax != train->r;
+    const uint32_t seed = oc_seed(train, layer, OC_SITE_SCORES);
+    frame->p = narrow ? oc_cast(train, ATTENTION, "p", train->r, p32) : oc_tensor_hold(p32);
+    struct oc_tensor *p = early ? oc_cast(train, ATTENTION, "p", train->e, p32) : oc_tensor_hold(frame->p);
+    struct oc_tensor *mask = drops ? oc_dropout_mask(train, ATTENTION, p) : NULL, *operand = NULL;
+    if (drops && !early) frame->dropped = oc_dropout(train, ATTENTION, train->attention_dropout, seed, p, mask);
+    oc_let_go(train, scores);
+    if (early)
+        operand = oc_dropout(train, ATTENTION, train->attention_dropout, seed, p, mask);
+    else if (train->amp)
+        operand = oc_cast(train, ATTENTION, "pc", train->e, drops ? frame->dropped : p);
+    else
+        operand = oc_tensor_hold(drops ? frame->dropped : p);
+    if (mask) saved->mask = oc_save(train, mask);
+    oc_let_go(train, &mask);
+    oc_let_go(train, &p);
+    if (drops && narrow) oc_let_go(train, &frame->p);
+    return operand;
+}
+
+static void eager(struct oc_train *train, int layer, struct oc_attention_saved *saved, struct frame *frame)
+{
+    struct oc_tensor *kr = repeated(train, "kr", frame->k), *vr = repeated(train, "vr", frame->v);
     struct oc_tensor *q = contiguous(train, "qc", frame->q, false), *k = contiguous(train, "kc", kr, train->repeats);
     saved->q = oc_save(train, q);
     saved->k = oc_save(train, k);
     struct oc_tensor *scores = masked_scores(train, q, k);
     struct oc_tensor *p32 = softmax(train, scores);
-    frame->p = half ? oc_cast(train, ATTENTION, "p", train->r, p32) : oc_tensor_hold(p32);
-    oc_let_go(train, &scores);
-    struct oc_tensor *p = train->amp ? oc_cast(train, ATTENTION, "pc", train->e, p32) : oc_tensor_hold(frame->p);
+    struct oc_tensor *p = probabilities(train, layer, saved, p32, &scores, frame);
     struct oc_tensor *v = contiguous(train, "vc", vr, train->repeats);
     saved->p32 = oc_save(train, p32);
     saved->p = oc_save(train, p);
@@ -179,66 +208,127 @@ static void eager(struct oc_train *train, struct oc_attention_saved *saved, stru
 
 /* ---- The layer ---- */
 
-/* x1 = x + attention(norm(x)). The probabilities of eager attention are left in *p, which the layer returns. */
-static struct oc_tensor *attention_block(struct oc_train *train, int layer, struct oc_tensor *x, struct oc_tensor **p)
+/* q, k and v of the norm's output, turned by their positions where the model does that. */
+static void project(struct oc_train *train, int layer, struct oc_tensor *n, struct frame *frame)
 {
-    struct oc_param *params = oc_train_layer(train, layer);
     struct oc_layer_saved *saved = &train->saved[layer];
-    struct frame frame = {0};
-    struct oc_tensor *n = oc_norm(train, &params[OC_P_NORM1], x, &saved->norm1);
-    struct oc_tensor *q = oc_linear(train, &params[OC_P_Q], n, &saved->q);
-    struct oc_tensor *k = oc_linear(train, &params[OC_P_K], n, &saved->k);
-    frame.v = oc_linear(train, &params[OC_P_V], n, &saved->v);
-    frame.q = oc_rope(train, "qe", train->r, q, train->heads, false);
-    frame.k = oc_rope(train, "ke", train->r, k, train->kv_heads, false);
+    struct oc_tensor *q, *k;
+    if (train->fused_qkv) { /* one matrix, three results */
+        struct oc_param *qkv = oc_train_param(train, layer, OC_P_QKV);
+        struct oc_tensor *in = oc_linear_begin(train, qkv, n, &saved->q);
+        q = oc_linear_rows(train, qkv, in, 0, train->q, "q");
+        k = oc_linear_rows(train, qkv, in, train->q, train->kv, "k");
+        frame->v = oc_linear_rows(train, qkv, in, train->q + train->kv, train->kv, "v");
+        oc_let_go(train, &in);
+    } else {
+        q = oc_linear(train, oc_train_param(train, layer, OC_P_Q), n, &saved->q);
+        k = oc_linear(train, oc_train_param(train, layer, OC_P_K), n, &saved->k);
+        frame->v = oc_linear(train, oc_train_param(train, layer, OC_P_V), n, &saved->v);
+    }
+    frame->q = train->rope ? oc_rope(train, "qe", train->r, q, train->heads, false) : oc_tensor_hold(q);
+    frame->k = train->rope ? oc_rope(train, "ke", train->r, k, train->kv_heads, false) : oc_tensor_hold(k);
     oc_let_go(train, &q);
     oc_let_go(train, &k);
-
-    (train->eager ? eager : flash)(train, &saved->attention, &frame);
-    struct oc_tensor *a = oc_linear(train, &params[OC_P_O], frame.out, &saved->o);
-    struct oc_tensor **const done[] = {&frame.q,      &frame.k,   &frame.v,   &frame.q_cast,
-                                       &frame.k_cast, &frame.lse, &frame.out, &n};
-    for (size_t i = 0; i < sizeof done / sizeof done[0]; i++) oc_let_go(train, done[i]);
-    struct oc_tensor *x1 = oc_activation(train, "layers", "x1", train->r, train->tokens, train->hidden);
-    oc_blend(train, x, 1.0f, a, 1.0f, x1);
-    oc_let_go(train, &a);
-    *p = frame.p;
-    return x1;
 }
 
-/* m = down(silu(gate(n2)) x up(n2)) with n2 = norm(x1). */
-static struct oc_tensor *mlp_block(struct oc_train *train, int layer, struct oc_tensor *x1)
+/* The output of attention or MLP after dropout; NULL where the model has none. */
+static struct oc_tensor *drop(struct oc_train *train, const char *block, uint32_t seed, const struct oc_tensor *branch,
+                              struct oc_tensor **saved_mask)
 {
-    struct oc_param *params = oc_train_layer(train, layer);
+    if (train->dropout == 0) return NULL;
+    struct oc_tensor *mask = oc_dropout_mask(train, block, branch);
+    struct oc_tensor *dropped = oc_dropout(train, block, train->dropout, seed, branch, mask);
+    *saved_mask = oc_save(train, mask);
+    oc_let_go(train, &mask);
+    return dropped;
+}
+
+/* x + dropped, or x + branch: a new tensor. Takes the branch over. */
+static struct oc_tensor *add_branch(struct oc_train *train, const char *name, const struct oc_tensor *x,
+                                    struct oc_tensor *branch, struct oc_tensor *dropped)
+{
+    struct oc_tensor *sum = oc_activation(train, "layers", name, train->r, train->tokens, train->hidden);
+    oc_blend(train, x, 1.0f, dropped ? dropped : branch, 1.0f, sum);
+    oc_let_go(train, &branch);
+    oc_let_go(train, &dropped);
+    return sum;
+}
+
+/* x1 = x + attention(norm(x)). The probabilities of eager attention are left in *frame: the layer returns them. */
+static struct oc_tensor *attention_block(struct oc_train *train, int layer, struct oc_tensor *x, struct frame *frame)
+{
     struct oc_layer_saved *saved = &train->saved[layer];
-    struct oc_tensor *n2 = oc_norm(train, &params[OC_P_NORM2], x1, &saved->norm2);
-    struct oc_tensor *g = oc_linear(train, &params[OC_P_GATE], n2, &saved->gate);
-    struct oc_tensor *sg = oc_activation(train, MLP, "silu", train->e, train->tokens, train->ffn);
-    oc_launch(train, OC_OP_silu, &(struct oc_op_silu){.n = (int64_t)sg->elements, .x = g->array, .y = sg->array});
+    struct oc_tensor *n = oc_norm(train, oc_train_param(train, layer, OC_P_NORM1), x, &saved->norm1);
+    project(train, layer, n, frame);
+    (train->eager ? eager : flash)(train, layer, &saved->attention, frame);
+    struct oc_tensor *a = oc_linear(train, oc_train_param(train, layer, OC_P_O), frame->out, &saved->o);
+    struct oc_tensor *dropped =
+        drop(train, "layers.attention.projected", oc_seed(train, layer, OC_SITE_ATTENTION), a, &saved->mask1);
+    struct oc_tensor **const done[] = {&frame->q,      &frame->k,   &frame->v,   &frame->q_cast,
+                                       &frame->k_cast, &frame->lse, &frame->out, &n};
+    for (size_t i = 0; i < sizeof done / sizeof done[0]; i++) oc_let_go(train, done[i]);
+    return add_branch(train, "x1", x, a, dropped);
+}
+
+static struct oc_tensor *activated(struct oc_train *train, const struct oc_tensor *x, const char *name)
+{
+    struct oc_tensor *y = oc_activation(train, MLP, name, train->e, train->tokens, train->ffn);
+    struct oc_op_activate args = {
+        .n = (int64_t)y->elements, .x = x->array, .y = y->array, .function = (int)train->function};
+    oc_launch(train, OC_OP_activate, &args);
+    return y;
+}
+
+/* f(gate(n2)) x up(n2): what the last linear reads. */
+static struct oc_tensor *gated(struct oc_train *train, int layer, struct oc_tensor *n2)
+{
+    struct oc_layer_saved *saved = &train->saved[layer];
+    struct oc_tensor *g = oc_linear(train, oc_train_param(train, layer, OC_P_GATE), n2, &saved->gate);
+    struct oc_tensor *sg = activated(train, g, "silu");
     saved->g = oc_save(train, g);
     oc_let_go(train, &g);
-    struct oc_tensor *u = oc_linear(train, &params[OC_P_UP], n2, &saved->up);
+    struct oc_tensor *u = oc_linear(train, oc_train_param(train, layer, OC_P_UP), n2, &saved->up);
     struct oc_tensor *p2 = oc_activation(train, MLP, "product", train->e, train->tokens, train->ffn);
     oc_multiply(train, sg, u, OC_EACH, train->ffn, p2);
     saved->sg = oc_save(train, sg);
     saved->u = oc_save(train, u);
     oc_let_go(train, &sg);
     oc_let_go(train, &u);
-    struct oc_tensor *m = oc_linear(train, &params[OC_P_DOWN], p2, &saved->down);
+    return p2;
+}
+
+/* f(up(n2)) */
+static struct oc_tensor *plain(struct oc_train *train, int layer, struct oc_tensor *n2)
+{
+    struct oc_layer_saved *saved = &train->saved[layer];
+    struct oc_tensor *u = oc_linear(train, oc_train_param(train, layer, OC_P_UP), n2, &saved->up);
+    struct oc_tensor *p2 = activated(train, u, "activated");
+    saved->g = oc_save(train, u);
+    oc_let_go(train, &u);
+    return p2;
+}
+
+/* y = x1 + mlp(norm(x1)) */
+static struct oc_tensor *mlp_block(struct oc_train *train, int layer, struct oc_tensor *x1)
+{
+    struct oc_layer_saved *saved = &train->saved[layer];
+    struct oc_tensor *n2 = oc_norm(train, oc_train_param(train, layer, OC_P_NORM2), x1, &saved->norm2);
+    struct oc_tensor *p2 = (train->gated ? gated : plain)(train, layer, n2);
+    struct oc_tensor *m = oc_linear(train, oc_train_param(train, layer, OC_P_DOWN), p2, &saved->down);
+    struct oc_tensor *dropped =
+        drop(train, "layers.mlp.projected", oc_seed(train, layer, OC_SITE_MLP), m, &saved->mask2);
     oc_let_go(train, &p2);
     oc_let_go(train, &n2);
-    return m;
+    return add_branch(train, "y", x1, m, dropped);
 }
 
 struct oc_tensor *oc_layer_forward(struct oc_train *train, int layer, struct oc_tensor *x)
 {
-    struct oc_tensor *p = NULL;
-    struct oc_tensor *x1 = attention_block(train, layer, x, &p);
-    struct oc_tensor *m = mlp_block(train, layer, x1);
-    struct oc_tensor *y = oc_activation(train, "layers", "y", train->r, train->tokens, train->hidden);
-    oc_blend(train, x1, 1.0f, m, 1.0f, y);
-    oc_let_go(train, &m);
+    struct frame frame = {0};
+    struct oc_tensor *x1 = attention_block(train, layer, x, &frame);
+    struct oc_tensor *y = mlp_block(train, layer, x1);
     oc_let_go(train, &x1);
-    oc_let_go(train, &p);
+    oc_let_go(train, &frame.p);
+    oc_let_go(train, &frame.dropped);
     return y;
 }

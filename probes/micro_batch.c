@@ -58,6 +58,22 @@ static void make_mask(struct oc_train *train)
     oc_launch(train, OC_OP_mask_make, &args);
 }
 
+/* In place, forward with a new mask and backward through it. */
+static void drop_embedding(struct oc_train *train, const struct oc_tensor *x, bool backward)
+{
+    if (!backward)
+        train->embedding_mask =
+            oc_tensor_new(train->books, OC_ACTIVATIONS, "embedding", "dropout_mask", OC_BOOL, x->elements);
+    struct oc_op_dropout args = {.n = (int64_t)x->elements,
+                                 .x = x->array,
+                                 .y = x->array,
+                                 .mask = train->embedding_mask->array,
+                                 .rate = train->dropout,
+                                 .seed = oc_seed(train, -1, OC_SITE_EMBEDDING),
+                                 .backward = backward};
+    oc_launch(train, OC_OP_dropout, &args);
+}
+
 /* [1] */
 static struct oc_tensor *embed(struct oc_train *train)
 {
@@ -65,15 +81,22 @@ static struct oc_tensor *embed(struct oc_train *train)
     train->ids = oc_tensor_new(train->books, OC_BUFFERS, "batch", "ids", OC_INT64, (uint64_t)train->tokens);
     train->labels = oc_tensor_new(train->books, OC_BUFFERS, "batch", "labels", OC_INT64, (uint64_t)train->tokens);
     write_data(train);
+    const struct oc_param *position = oc_train_end(train, OC_P_POSITION);
+    if (position)
+        train->positions =
+            oc_tensor_new(train->books, OC_ACTIVATIONS, "embedding", "position_ids", OC_INT64, (uint64_t)train->seq);
     struct oc_tensor *x = oc_activation(train, "embedding", "out", train->r, train->tokens, train->hidden);
     struct oc_op_embedding args = {.n = train->tokens,
                                    .ids = train->ids->array,
-                                   .table = oc_train_embedding(train)->weight->array,
+                                   .table = oc_train_end(train, OC_P_EMBEDDING)->weight->array,
                                    .y = x->array,
                                    .width = train->hidden,
-                                   .tokens = train->tokens};
+                                   .tokens = train->tokens,
+                                   .seq = train->seq};
+    if (position) args.positions = position->weight->array;
     oc_launch(train, OC_OP_embedding, &args);
-    make_rope_tables(train);
+    if (train->dropout > 0) drop_embedding(train, x, false);
+    if (train->rope) make_rope_tables(train);
     if (train->eager) make_mask(train);
     return x;
 }
@@ -118,18 +141,28 @@ static struct oc_tensor *layers_forward(struct oc_train *train, struct oc_tensor
 static struct oc_tensor *head_forward(struct oc_train *train, struct oc_tensor *x, struct oc_tensor **n)
 {
     oc_train_at(train, OC_PH_FORWARD, OC_PART_HEAD, -1);
-    *n = oc_norm(train, oc_train_final_norm(train), x, &train->final_norm);
+    *n = oc_norm(train, oc_train_end(train, OC_P_FINAL_NORM), x, &train->final_norm);
     oc_let_go(train, &x);
     if (!train->recompute) oc_let_go(train, &train->mask);
-    return oc_linear(train, oc_train_head(train), *n, &train->head);
+    return oc_linear(train, oc_train_end(train, OC_P_HEAD), *n, &train->head);
 }
 
-/* [4]: leaves the log-softmax for backward. */
-static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struct oc_tensor *n)
+static void add_loss(struct oc_train *train)
 {
-    oc_train_at(train, OC_PH_LOSS, OC_PART_HEAD, -1);
-    struct oc_tensor *in =
-        train->loss_in_fp32 ? oc_cast(train, "loss", "logits32", OC_FP32, logits) : oc_tensor_hold(logits);
+    double loss = 0;
+    train->backend->read(train->backend, &loss, &train->backend->scalars->loss, sizeof loss);
+    train->loss += loss / train->micro_batches;
+}
+
+/* The loss is their mean over all micro-batches, times the loss scale. */
+static float loss_factor(const struct oc_train *train)
+{
+    return train->loss_scale / (float)train->micro_batches;
+}
+
+/* A new tensor from the logits; backward turns it into their gradient. */
+static struct oc_tensor *log_softmax(struct oc_train *train, const struct oc_tensor *in)
+{
     struct oc_tensor *lp =
         oc_activation(train, "loss", "log_softmax", (enum oc_dtype)in->array.dtype, train->tokens, train->vocab);
     struct oc_op_softmax softmax = {.n = train->tokens, .x = in->array, .y = lp->array, .width = train->vocab};
@@ -141,11 +174,39 @@ static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struc
                             .tokens = train->tokens,
                             .width = train->vocab};
     oc_launch(train, OC_OP_nll, &nll);
-    double loss = 0;
-    train->backend->read(train->backend, &loss, &train->backend->scalars->loss, sizeof loss);
-    train->loss += loss / train->micro_batches;
-    train->lp = oc_save(train, lp);
-    oc_let_go(train, &lp);
+    return lp;
+}
+
+/* The logits, fp32 where they were cast, become their own gradient. */
+static void fused_loss(struct oc_train *train, const struct oc_tensor *in)
+{
+    struct oc_op_fused_loss args = {.n = train->tokens,
+                                    .x = in->array,
+                                    .labels = train->labels->array,
+                                    .scalars = train->backend->scalars,
+                                    .tokens = train->tokens,
+                                    .width = train->vocab,
+                                    .scale = loss_factor(train)};
+    oc_launch(train, OC_OP_fused_loss, &args);
+    args.n = 1;
+    oc_launch(train, OC_OP_sum_losses, &args);
+}
+
+/* [4]: leaves the log-softmax, or the gradient of the logits, for backward. */
+static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struct oc_tensor *n)
+{
+    oc_train_at(train, OC_PH_LOSS, OC_PART_HEAD, -1);
+    struct oc_tensor *in =
+        train->loss_in_fp32 ? oc_cast(train, "loss", "logits32", OC_FP32, logits) : oc_tensor_hold(logits);
+    if (train->fused_loss) {
+        fused_loss(train, in);
+        train->lp = oc_save(train, in);
+    } else {
+        struct oc_tensor *lp = log_softmax(train, in);
+        train->lp = oc_save(train, lp);
+        oc_let_go(train, &lp);
+    }
+    add_loss(train);
     oc_let_go(train, &in);
     oc_let_go(train, &logits);
     oc_let_go(train, &n);
@@ -154,11 +215,9 @@ static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struc
 
 /* ---- Backward ---- */
 
-/* [5]: the gradient of the last layer's output. */
-static struct oc_tensor *head_backward(struct oc_train *train)
+/* From the log-softmax, let go, to the gradient of what it was made of. */
+static struct oc_tensor *log_softmax_backward(struct oc_train *train)
 {
-    make_workspace(train, OC_PH_BACKWARD, OC_PART_HEAD, "backward");
-    oc_train_at(train, OC_PH_BACKWARD, OC_PART_HEAD, -1);
     const enum oc_dtype type = (enum oc_dtype)train->lp->array.dtype;
     struct oc_tensor *dlp = oc_activation(train, "loss", "grad.log_softmax", type, train->tokens, train->vocab);
     struct oc_op_nll nll = {.n = train->tokens,
@@ -166,7 +225,7 @@ static struct oc_tensor *head_backward(struct oc_train *train)
                             .dlp = dlp->array,
                             .tokens = train->tokens,
                             .width = train->vocab,
-                            .scale = train->loss_scale / (float)train->micro_batches};
+                            .scale = loss_factor(train)};
     oc_launch(train, OC_OP_nll_backward, &nll);
     struct oc_tensor *dl = oc_activation(train, "loss", "grad.logits", type, train->tokens, train->vocab);
     struct oc_op_softmax softmax = {
@@ -174,32 +233,56 @@ static struct oc_tensor *head_backward(struct oc_train *train)
     oc_launch(train, OC_OP_log_softmax_backward, &softmax);
     oc_let_go(train, &train->lp);
     oc_let_go(train, &dlp);
+    return dl;
+}
+
+/* [5]: the gradient of the last layer's output. */
+static struct oc_tensor *head_backward(struct oc_train *train)
+{
+    make_workspace(train, OC_PH_BACKWARD, OC_PART_HEAD, "backward");
+    oc_train_at(train, OC_PH_BACKWARD, OC_PART_HEAD, -1);
+    struct oc_tensor *dl = train->lp;
+    if (train->fused_loss)
+        train->lp = NULL;
+    else
+        dl = log_softmax_backward(train);
     if (train->loss_in_fp32) {
         struct oc_tensor *wide = dl;
         dl = oc_cast(train, "loss", "grad.logits_cast", train->e, wide);
         oc_let_go(train, &wide);
     }
-    struct oc_tensor *dn = oc_linear_backward(train, oc_train_head(train), &train->head, &dl);
-    return oc_norm_backward(train, oc_train_final_norm(train), &train->final_norm, &dn);
+    struct oc_tensor *dn = oc_linear_backward(train, oc_train_end(train, OC_P_HEAD), &train->head, &dl);
+    return oc_norm_backward(train, oc_train_end(train, OC_P_FINAL_NORM), &train->final_norm, &dn);
+}
+
+/* A gradient that rows are added into. */
+static struct oc_tensor *zero_gradient(struct oc_train *train, const struct oc_param *param)
+{
+    struct oc_tensor *dw = oc_gradient(train, param);
+    if (!oc_train_stopped(train)) train->backend->fill(train->backend, dw->array.data, 0, (size_t)dw->bytes);
+    return dw;
 }
 
 /* [6], its end */
 static void embedding_backward(struct oc_train *train, struct oc_tensor *d)
 {
-    struct oc_param *param = oc_train_embedding(train);
+    struct oc_param *word = oc_train_end(train, OC_P_EMBEDDING), *position = oc_train_end(train, OC_P_POSITION);
     oc_train_at(train, OC_PH_BACKWARD, OC_PART_EMBED, -1);
-    struct oc_tensor *dw =
-        oc_tensor_new(train->books, OC_GRADIENTS, param->block, "grad", train->w, param->weight->elements);
-    if (!oc_train_stopped(train)) train->backend->fill(train->backend, dw->array.data, 0, (size_t)dw->bytes);
+    if (train->embedding_mask) drop_embedding(train, d, true);
+    struct oc_tensor *dw = zero_gradient(train, word), *dp = position ? zero_gradient(train, position) : NULL;
     struct oc_op_embedding args = {.n = train->hidden,
                                    .ids = train->ids->array,
                                    .table = dw->array,
                                    .y = d->array,
                                    .width = train->hidden,
-                                   .tokens = train->tokens};
+                                   .tokens = train->tokens,
+                                   .seq = train->seq};
     oc_launch(train, OC_OP_embedding_backward, &args);
+    if (dp) args.positions = dp->array;
+    if (dp) oc_launch(train, OC_OP_embedding_positions, &args);
     oc_let_go(train, &d);
-    oc_accumulate(train, param, &dw);
+    oc_accumulate(train, word, &dw);
+    if (dp) oc_accumulate(train, position, &dp);
 }
 
 void oc_micro_batch(struct oc_train *train)
@@ -220,6 +303,6 @@ void oc_micro_batch(struct oc_train *train)
     oc_let_go(train, &train->cosine);
     oc_let_go(train, &train->sine);
     embedding_backward(train, d);
-    oc_let_go(train, &train->ids);
-    oc_let_go(train, &train->labels);
+    struct oc_tensor **const batch[] = {&train->ids, &train->labels, &train->positions, &train->embedding_mask};
+    for (size_t i = 0; i < sizeof batch / sizeof batch[0]; i++) oc_let_go(train, batch[i]);
 }

@@ -10,10 +10,21 @@
 
 #include "probes/half.h"
 
-/* What kernels say in numbers. */
+/* What kernels say in numbers, each the sum over all that were launched since it was last set to zero. */
 struct oc_scalars {
-    double loss; /* mean over the tokens of one micro-batch */
+    double loss;                 /* mean over the tokens of one micro-batch */
+    double squares;              /* of gradients */
+    double gradients;            /* that are not zero */
+    double infinite;             /* ... or not a number */
+    double flushed;              /* that fp16 would make zero, were it not for the loss scale */
+    double flushed_scaled;       /* that it makes zero in spite of it */
+    double updates;              /* of weights by something that is not zero */
+    double lost;                 /* ... that left the weight as it was */
+    double lost_bf16, lost_fp16; /* ... that would have, were the weight kept in that type alone */
 };
+
+#define OC_USUAL_SCALE 65536.0f /* what torch.amp.GradScaler begins with */
+enum { OC_CHUNK = 1024 };       /* elements that one piece of a counting kernel goes through */
 
 struct oc_op_init { /* x[n] = mean + deviation x (a normal number made from seed and index) */
     int64_t n;
@@ -55,17 +66,48 @@ struct oc_op_norm_rows { /* rs[n] becomes the gradient of each squared input: -r
     int64_t width;
 };
 
+struct oc_op_norm { /* forward: y[n, width] = (x - mean) rs w + b, and mean[n], rs[n] where they are wanted; backward:
+                      dx[n, width], and in norm_backward_weight, n = width: dw[n], db[n] over `rows` */
+    int64_t n;
+    struct oc_array x, w, b, y, mean, rs, dy, dx, dw, db;
+    int64_t width, rows;
+    float epsilon;
+    int center; /* LayerNorm; otherwise RMSNorm, which has neither mean nor b */
+};
+
 struct oc_op_expand { /* y[n, width] = x[n] in every column */
     int64_t n;
     struct oc_array x, y;
     int64_t width;
 };
 
-struct oc_op_embedding { /* forward: y[n, width] = table[ids[n], width]; backward, n = width: table[ids[t], n] += y[t,
-                            n] */
+struct oc_op_embedding { /* forward: y[n, width] = table[ids[n], width] + positions[n % seq, width] where there are
+                           some; backward, n = width: table[ids[t], n] += y[t, n]; embedding_positions: positions
+                           likewise */
     int64_t n;
-    struct oc_array ids, table, y;
-    int64_t width, tokens;
+    struct oc_array ids, table, positions, y;
+    int64_t width, tokens, seq;
+};
+
+struct oc_op_bias { /* add: y[n = rows x width] += b[width] */
+    int64_t n;
+    struct oc_array y, b;
+    int64_t width;
+};
+
+struct oc_op_place { /* y[row, first + column] = x[n = rows x width]; y has `pitch` columns */
+    int64_t n;
+    struct oc_array x, y;
+    int64_t width, pitch, first;
+};
+
+struct oc_op_dropout { /* forward: mask[n] is drawn, y[n] = x mask / (1 - rate); backward: y of x and mask. y may be x
+                        */
+    int64_t n;
+    struct oc_array x, y, mask;
+    float rate;
+    uint32_t seed;
+    int backward;
 };
 
 struct oc_op_rope_table { /* cosine and sine [n = positions x head_dim] of position x base^(-2j / head_dim) */
@@ -109,10 +151,12 @@ struct oc_op_flash { /* q, o, dq [T, heads, D]; k, v, dk, dv [T, kv_heads, D]; l
     float scale;
 };
 
-struct oc_op_silu { /* forward: y[n] = x sigmoid(x); backward: dx[n] = dy x derivative at x */
+struct oc_op_activate { /* forward: y[n] = f(x); backward: dx[n] = dy x derivative at x */
     int64_t n;
     struct oc_array x, y, dy, dx;
+    int function; /* enum oc_function */
 };
+enum oc_function { OC_SILU, OC_GELU, OC_RELU, OC_SQUARED_RELU };
 
 struct oc_op_nll { /* forward, n = 1: loss = mean over tokens of -lp[t, labels[t]]; backward, n = T: dlp[n, width] */
     int64_t n;
@@ -120,6 +164,14 @@ struct oc_op_nll { /* forward, n = 1: loss = mean over tokens of -lp[t, labels[t
     struct oc_scalars *scalars;
     int64_t tokens, width;
     float scale; /* backward: what the loss is multiplied by */
+};
+
+struct oc_op_fused_loss { /* x[n, width] becomes its own gradient times `scale`, each label the loss of its token */
+    int64_t n;
+    struct oc_array x, labels;
+    struct oc_scalars *scalars; /* sum_losses, n = 1: loss = mean of them */
+    int64_t tokens, width;
+    float scale;
 };
 
 struct oc_matrix { /* where element (row, column) of the matrix of one sample and head lies */
@@ -133,17 +185,29 @@ struct oc_op_matmul { /* c[m, n'] = sum over k of a[m, k] b[k, n'] in fp32, for 
     struct oc_matrix a, b, c;
 };
 
-struct oc_op_sgd { /* state = momentum x state + g (when there is one, else g itself); w -= rate x state */
+struct oc_op_measure { /* counts of a gradient g[count], n = chunks of it; it was multiplied by `scale` */
     int64_t n;
+    struct oc_array g;
+    struct oc_scalars *scalars;
+    int64_t count;
+    float scale;
+};
+
+struct oc_op_sgd { /* state = momentum x state + g (when there is one, else g itself); w -= rate x state */
+    int64_t n;     /* chunks of w[count] */
     struct oc_array w, g, state;
+    struct oc_scalars *scalars;
+    int64_t count;
     float rate, momentum, unscale; /* gradients are multiplied by `unscale` first */
     int first;                     /* the first step: state = g */
 };
 
 struct oc_op_adam { /* moments: m and v of g; update: w by m / denominator; fused: both, denominator = sqrt(v) root +
                        epsilon */
-    int64_t n;
+    int64_t n;      /* chunks of w[count] */
     struct oc_array w, g, m, v, denominator;
+    struct oc_scalars *scalars;
+    int64_t count;
     float rate, decay, beta1, beta2, epsilon, unscale;
     float root;    /* 1 / sqrt(1 - beta2^step) */
     float correct; /* 1 / (1 - beta1^step) */
@@ -159,9 +223,16 @@ struct oc_op_adam { /* moments: m and v of g; update: w by m / denominator; fuse
     ELEMENT(root, oc_op_root)                                                                                          \
     ELEMENT(rsqrt, oc_op_root)                                                                                         \
     ROW(norm_rows, oc_op_norm_rows)                                                                                    \
+    ROW(norm, oc_op_norm)                                                                                              \
+    ROW(norm_backward, oc_op_norm)                                                                                     \
+    ELEMENT(norm_backward_weight, oc_op_norm)                                                                          \
     ROW(expand, oc_op_expand)                                                                                          \
     ROW(embedding, oc_op_embedding)                                                                                    \
     ELEMENT(embedding_backward, oc_op_embedding)                                                                       \
+    ELEMENT(embedding_positions, oc_op_embedding)                                                                      \
+    ELEMENT(bias, oc_op_bias)                                                                                          \
+    ELEMENT(place, oc_op_place)                                                                                        \
+    ELEMENT(dropout, oc_op_dropout)                                                                                    \
     ELEMENT(rope_table, oc_op_rope_table)                                                                              \
     ELEMENT(rope, oc_op_rope)                                                                                          \
     ELEMENT(mask_make, oc_op_mask)                                                                                     \
@@ -175,15 +246,18 @@ struct oc_op_adam { /* moments: m and v of g; update: w by m / denominator; fuse
     ROW(flash, oc_op_flash)                                                                                            \
     ROW(flash_dq, oc_op_flash)                                                                                         \
     ROW(flash_dkv, oc_op_flash)                                                                                        \
-    ELEMENT(silu, oc_op_silu)                                                                                          \
-    ELEMENT(silu_backward, oc_op_silu)                                                                                 \
+    ELEMENT(activate, oc_op_activate)                                                                                  \
+    ELEMENT(activate_backward, oc_op_activate)                                                                         \
     ROW(nll, oc_op_nll)                                                                                                \
     ROW(nll_backward, oc_op_nll)                                                                                       \
+    ROW(fused_loss, oc_op_fused_loss)                                                                                  \
+    ROW(sum_losses, oc_op_fused_loss)                                                                                  \
     TILE(matmul, oc_op_matmul)                                                                                         \
-    ELEMENT(sgd, oc_op_sgd)                                                                                            \
-    ELEMENT(adam_moments, oc_op_adam)                                                                                  \
-    ELEMENT(adam_update, oc_op_adam)                                                                                   \
-    ELEMENT(adam_fused, oc_op_adam)
+    ROW(measure, oc_op_measure)                                                                                        \
+    ROW(sgd, oc_op_sgd)                                                                                                \
+    ROW(adam_moments, oc_op_adam)                                                                                      \
+    ROW(adam_update, oc_op_adam)                                                                                       \
+    ROW(adam_fused, oc_op_adam)
 
 #define OC_OP_ID(name, type) OC_OP_##name,
 enum oc_op { OC_OPS(OC_OP_ID, OC_OP_ID, OC_OP_ID) OC_N_OPS };

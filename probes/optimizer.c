@@ -8,6 +8,7 @@
 static const float SGD_RATE = 0.5f, MOMENTUM_RATE = 0.1f, ADAM_RATE = 0.01f;
 static const float BETA1 = 0.9f, BETA2 = 0.999f, DECAY = 0.01f;
 static const float EPSILON = 1e-8f, FP16_EPSILON = 1e-4f; /* 1e-8 is zero in fp16 */
+static const double CLIP = 1;                             /* the largest norm of the gradients */
 
 /* What the optimizer updates: the master copies where there are some. */
 static struct oc_tensor *updated(const struct oc_param *param)
@@ -55,6 +56,79 @@ static void make_step_grads(struct oc_train *train)
     }
 }
 
+/* ---- Clipping and the loss scale. Their numbers are zero-dimensional tensors, which are left out of the books ---- */
+
+static int64_t chunks(const struct oc_tensor *tensor)
+{
+    return ((int64_t)tensor->elements + OC_CHUNK - 1) / OC_CHUNK;
+}
+
+static void set_scalars(struct oc_train *train, const struct oc_scalars *scalars)
+{
+    if (!oc_train_stopped(train))
+        train->backend->write(train->backend, train->backend->scalars, scalars, sizeof *scalars);
+}
+
+static struct oc_scalars get_scalars(struct oc_train *train)
+{
+    struct oc_scalars scalars = {0};
+    if (!oc_train_stopped(train))
+        train->backend->read(train->backend, &scalars, train->backend->scalars, sizeof scalars);
+    return scalars;
+}
+
+/* Looks at all gradients: are they finite, how large, how many would fp16 lose. */
+static void measure(struct oc_train *train)
+{
+    set_scalars(train, &(struct oc_scalars){0});
+    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
+        const struct oc_tensor *grad = train->params[i].grad;
+        struct oc_op_measure args = {.n = chunks(grad),
+                                     .g = grad->array,
+                                     .scalars = train->backend->scalars,
+                                     .count = (int64_t)grad->elements,
+                                     .scale = train->loss_scale};
+        oc_launch(train, OC_OP_measure, &args);
+    }
+}
+
+/* clip_grad_norm_(1), and GradScaler's choice: gradients that overflowed change nothing, and the next are scaled by
+ * half. */
+static void clip(struct oc_train *train)
+{
+    if (train->backend->device == OC_DEVICE_DRY) return;
+    measure(train);
+    const struct oc_scalars scalars = get_scalars(train);
+    struct oc_probe_numerics *numerics = &train->numerics;
+    train->overflow = scalars.infinite > 0;
+    if (train->overflow) {
+        numerics->skipped++;
+        if (train->loss_scale > 1) train->next_scale = train->loss_scale / 2;
+        return;
+    }
+    numerics->norm = sqrt(scalars.squares);
+    numerics->gradients += scalars.gradients;
+    numerics->flushed += scalars.flushed;
+    numerics->flushed_scaled += scalars.flushed_scaled;
+    train->clip = numerics->norm > CLIP ? (float)(CLIP / numerics->norm) : 1.0f;
+}
+
+static void take_updates(struct oc_train *train)
+{
+    if (train->backend->device == OC_DEVICE_DRY) return;
+    const struct oc_scalars scalars = get_scalars(train);
+    train->numerics.updates += scalars.updates;
+    train->numerics.lost += scalars.lost;
+    train->numerics.lost_bf16 += scalars.lost_bf16;
+    train->numerics.lost_fp16 += scalars.lost_fp16;
+}
+
+/* An update kernel, unless this step is skipped. */
+static void update(struct oc_train *train, enum oc_op op, const void *args)
+{
+    if (!train->overflow) oc_launch(train, op, args);
+}
+
 /* ---- SGD ---- */
 
 static void sgd(struct oc_train *train)
@@ -62,15 +136,17 @@ static void sgd(struct oc_train *train)
     const float momentum = (float)train->plan->c.optimizer_momentum;
     for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
         struct oc_param *param = &train->params[i];
-        struct oc_op_sgd args = {.n = (int64_t)param->weight->elements,
+        struct oc_op_sgd args = {.n = chunks(param->weight),
+                                 .count = (int64_t)param->weight->elements,
+                                 .scalars = train->backend->scalars,
                                  .w = updated(param)->array,
                                  .g = gradient(param)->array,
                                  .rate = param->moment1 ? MOMENTUM_RATE : SGD_RATE,
                                  .momentum = momentum,
-                                 .unscale = 1.0f / train->loss_scale,
-                                 .first = train->step == 0};
+                                 .unscale = train->clip / train->loss_scale,
+                                 .first = train->updates == 0};
         if (param->moment1) args.state = param->moment1->array;
-        oc_launch(train, OC_OP_sgd, &args);
+        update(train, OC_OP_sgd, &args);
     }
 }
 
@@ -78,8 +154,10 @@ static void sgd(struct oc_train *train)
 
 static struct oc_op_adam adam_args(const struct oc_train *train, const struct oc_param *param)
 {
-    const float steps = (float)(train->step + 1);
-    return (struct oc_op_adam){.n = (int64_t)param->weight->elements,
+    const float steps = (float)(train->updates + 1);
+    return (struct oc_op_adam){.n = chunks(param->weight),
+                               .count = (int64_t)param->weight->elements,
+                               .scalars = train->backend->scalars,
                                .w = updated(param)->array,
                                .g = gradient(param)->array,
                                .m = param->moment1->array,
@@ -89,7 +167,7 @@ static struct oc_op_adam adam_args(const struct oc_train *train, const struct oc
                                .beta1 = BETA1,
                                .beta2 = BETA2,
                                .epsilon = train->plan->dt.moment2 == OC_FP16 ? FP16_EPSILON : EPSILON,
-                               .unscale = 1.0f / train->loss_scale,
+                               .unscale = train->clip / train->loss_scale,
                                .root = 1.0f / sqrtf(1.0f - powf(BETA2, steps)),
                                .correct = 1.0f / (1.0f - powf(BETA1, steps))};
 }
@@ -97,9 +175,9 @@ static struct oc_op_adam adam_args(const struct oc_train *train, const struct oc
 static void adam_fused(struct oc_train *train, struct oc_param *param)
 {
     struct oc_op_adam args = adam_args(train, param);
-    oc_launch(train, OC_OP_adam_fused, &args);
+    update(train, OC_OP_adam_fused, &args);
     oc_launch(train, OC_OP_init,
-              &(struct oc_op_init){.n = 1, .x = param->count->array, .mean = (float)(train->step + 1)});
+              &(struct oc_op_init){.n = 1, .x = param->count->array, .mean = (float)(train->updates + 1)});
 }
 
 static struct oc_tensor *scratch(struct oc_train *train, const struct oc_param *param, const char *name)
@@ -128,13 +206,13 @@ static void denominator(struct oc_train *train, const struct oc_op_adam *adam, c
 static void adam_loop(struct oc_train *train, struct oc_param *param)
 {
     struct oc_op_adam args = adam_args(train, param);
-    oc_launch(train, OC_OP_adam_moments, &args);
+    update(train, OC_OP_adam_moments, &args);
     struct oc_tensor *root = scratch(train, param, "sqrt");
     square_root(train, param, root);
     struct oc_tensor *div = scratch(train, param, "div");
     denominator(train, &args, root, div);
     args.denominator = div->array;
-    oc_launch(train, OC_OP_adam_update, &args);
+    update(train, OC_OP_adam_update, &args);
     oc_let_go(train, &root);
     oc_let_go(train, &div);
 }
@@ -145,7 +223,7 @@ static void adam_foreach(struct oc_train *train)
     for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
         struct oc_param *param = &train->params[i];
         struct oc_op_adam args = adam_args(train, param);
-        oc_launch(train, OC_OP_adam_moments, &args);
+        update(train, OC_OP_adam_moments, &args);
         param->scratch = scratch(train, param, "sqrt");
         square_root(train, param, param->scratch);
     }
@@ -154,7 +232,7 @@ static void adam_foreach(struct oc_train *train)
         struct oc_op_adam args = adam_args(train, param);
         denominator(train, &args, param->scratch, param->scratch);
         args.denominator = param->scratch->array;
-        oc_launch(train, OC_OP_adam_update, &args);
+        update(train, OC_OP_adam_update, &args);
     }
     for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].scratch);
 }
@@ -193,8 +271,11 @@ static void zero_grad(struct oc_train *train)
 void oc_optimizer_step(struct oc_train *train)
 {
     const bool masters = train->plan->dt.master != OC_NONE;
-    oc_train_at(train, OC_PH_REDUCE, OC_PART_NONE, -1); /* one rank alone: nothing happens in these two */
+    oc_train_at(train, OC_PH_REDUCE, OC_PART_NONE, -1); /* one rank alone: nothing happens */
     oc_train_at(train, OC_PH_CLIP, OC_PART_NONE, -1);
+    train->overflow = false;
+    train->next_scale = train->loss_scale;
+    clip(train);
     oc_train_at(train, OC_PH_STEP, OC_PART_NONE, -1);
     if (masters) make_step_grads(train);
     oc_optimizer_states(train);
@@ -203,7 +284,10 @@ void oc_optimizer_step(struct oc_train *train)
         adam(train);
     else
         sgd(train);
+    take_updates(train);
     if (masters) weights_from_masters(train);
+    if (!train->overflow) train->updates++;
+    train->loss_scale = train->next_scale;
 
     oc_train_at(train, OC_PH_AFTER_STEP, OC_PART_NONE, -1);
     zero_grad(train);

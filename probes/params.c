@@ -6,7 +6,6 @@
 
 #include "probes/train.h"
 
-static const float FP16_LOSS_SCALE = 1024.0f; /* fixed; a real GradScaler starts at 65536 and finds its own */
 static const double PROGRESS_SECONDS = 0.02;
 
 double oc_seconds(void)
@@ -14,6 +13,35 @@ double oc_seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static enum oc_function function_of(enum oc_activation activation)
+{
+    switch (activation) {
+    case OC_ACT_SWIGLU: return OC_SILU;
+    case OC_ACT_RELU: return OC_RELU;
+    case OC_ACT_SQUARED_RELU: return OC_SQUARED_RELU;
+    default: return OC_GELU; /* and GeGLU */
+    }
+}
+
+/* What differs between families of models. GPT-2 and its kin (learned positions, GELU) and BLOOM (alibi) have one
+ * matrix for q, k and v; those with learned positions and LayerNorm run the softmax in the type of the scores, but
+ * for autocast, which runs it in fp32. */
+static void take_model(struct oc_train *train, const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    const bool learned = c->model_positions == OC_POS_LEARNED;
+    train->layernorm = c->model_norm == OC_NORM_LAYERNORM;
+    train->eager_norm = !train->layernorm && c->kernels_norm == OC_NORMK_EAGER;
+    train->rope = c->model_positions == OC_POS_ROPE;
+    train->gated = plan->gated;
+    train->fused_qkv = (learned && c->model_activation == OC_ACT_GELU) || c->model_positions == OC_POS_ALIBI;
+    train->half_scores = learned && train->layernorm;
+    train->softmax = train->half_scores && !train->amp ? train->e : OC_FP32;
+    train->dropout = (float)c->model_dropout;
+    train->attention_dropout = (float)c->model_attention_dropout;
+    train->function = function_of((enum oc_activation)c->model_activation);
 }
 
 static void take_plan(struct oc_train *train, const struct oc_plan *plan)
@@ -42,55 +70,91 @@ static void take_plan(struct oc_train *train, const struct oc_plan *plan)
     train->recompute = c->recompute == OC_RECOMPUTE_FULL;
     train->repeats = train->kv_heads < train->heads;
     train->loss_in_fp32 = train->amp || (train->e != OC_FP32 && c->kernels_logits_fp32);
-    train->loss_scale = train->e == OC_FP16 ? FP16_LOSS_SCALE : 1.0f;
+    train->fused_loss = c->kernels_loss == OC_LOSS_FUSED;
+    train->loss_scale = train->e == OC_FP16 ? OC_USUAL_SCALE : 1.0f;
+    train->clip = 1.0f;
+    take_model(train, plan);
 }
 
 /* ---- The list of parameters ---- */
 
 struct shape {
-    const char *block;
-    int64_t rows, columns;
+    const char *block, *bias; /* names; a bias only where there is one */
+    int64_t rows, columns;    /* 0 rows: the plan has no such parameter */
+    bool norm;                /* its bias is as wide as itself */
 };
+
+/* Appends a parameter and its bias; returns its index, -1 when there is none. */
+static int list_param(struct oc_train *train, const struct shape *shape)
+{
+    if (shape->rows == 0) return -1;
+    const int at = train->n_params++;
+    train->params[at] = (struct oc_param){.block = shape->block, .rows = shape->rows, .columns = shape->columns};
+    if (!shape->bias) return at;
+    const int64_t width = shape->norm ? shape->columns : shape->rows;
+    train->params[train->n_params] = (struct oc_param){.block = shape->bias, .rows = 1, .columns = width};
+    train->params[at].bias = &train->params[train->n_params++];
+    return at;
+}
+
+static void list_layer(struct oc_train *train, int layer)
+{
+    const struct oc_config *c = &train->plan->c;
+    const int64_t h = train->hidden, f = train->ffn, q = train->q, kv = train->kv;
+    const bool fused = train->fused_qkv, gated = train->gated, norm = train->layernorm;
+    const bool linear = c->model_linear_bias, qkv = linear || c->model_qkv_bias, mlp = linear || c->model_mlp_bias;
+    const struct shape shapes[OC_P_PER_LAYER] = {
+        [OC_P_NORM1] = {"layers.norm1", norm ? "layers.norm1.bias" : NULL, 1, h, true},
+        [OC_P_QKV] = {"layers.attention.qkv", qkv ? "layers.attention.qkv.bias" : NULL, fused ? q + 2 * kv : 0, h},
+        [OC_P_Q] = {"layers.attention.q", qkv ? "layers.attention.q.bias" : NULL, fused ? 0 : q, h},
+        [OC_P_K] = {"layers.attention.k", qkv ? "layers.attention.k.bias" : NULL, fused ? 0 : kv, h},
+        [OC_P_V] = {"layers.attention.v", qkv ? "layers.attention.v.bias" : NULL, fused ? 0 : kv, h},
+        [OC_P_O] = {"layers.attention.o", linear ? "layers.attention.o.bias" : NULL, h, q},
+        [OC_P_NORM2] = {"layers.norm2", norm ? "layers.norm2.bias" : NULL, 1, h, true},
+        [OC_P_GATE] = {"layers.mlp.gate", mlp ? "layers.mlp.gate.bias" : NULL, gated ? f : 0, h},
+        [OC_P_UP] = {"layers.mlp.up", mlp ? "layers.mlp.up.bias" : NULL, f, h},
+        [OC_P_DOWN] = {"layers.mlp.down", mlp ? "layers.mlp.down.bias" : NULL, h, f},
+    };
+    const int first = train->n_params;
+    for (int i = 0; i < OC_P_PER_LAYER; i++) {
+        const int at = list_param(train, &shapes[i]);
+        train->layer_slots[i] = at < 0 ? -1 : at - first;
+    }
+    if (layer == 0) train->layer_start = first;
+    train->per_layer = train->n_params - first;
+}
 
 static void list_params(struct oc_train *train)
 {
     const struct oc_config *c = &train->plan->c;
-    const int64_t h = train->hidden, f = train->ffn;
-    const struct shape layer[OC_P_PER_LAYER] = {
-        [OC_P_NORM1] = {"layers.norm1", 1, h},           [OC_P_Q] = {"layers.attention.q", train->q, h},
-        [OC_P_K] = {"layers.attention.k", train->kv, h}, [OC_P_V] = {"layers.attention.v", train->kv, h},
-        [OC_P_O] = {"layers.attention.o", h, train->q},  [OC_P_NORM2] = {"layers.norm2", 1, h},
-        [OC_P_GATE] = {"layers.mlp.gate", f, h},         [OC_P_UP] = {"layers.mlp.up", f, h},
-        [OC_P_DOWN] = {"layers.mlp.down", h, f},
+    const int64_t h = train->hidden;
+    const bool learned = c->model_positions == OC_POS_LEARNED;
+    const char *head_bias = c->model_head_bias ? "head.bias" : NULL;
+    const struct shape ends[OC_P_ENDS] = {
+        [OC_P_EMBEDDING] = {"embedding", NULL, train->vocab, h},
+        [OC_P_POSITION] = {"embedding.position", NULL, learned ? c->model_max_positions : 0, h},
+        [OC_P_FINAL_NORM] = {"final_norm", train->layernorm ? "final_norm.bias" : NULL, 1, h, true},
+        [OC_P_HEAD] = {"head", head_bias, c->model_tied ? 0 : train->vocab, h},
     };
-    struct oc_param *param = train->params;
-    *param++ = (struct oc_param){.block = "embedding", .rows = train->vocab, .columns = h};
-    for (int l = 0; l < train->layers; l++)
-        for (int i = 0; i < OC_P_PER_LAYER; i++)
-            *param++ = (struct oc_param){.block = layer[i].block, .rows = layer[i].rows, .columns = layer[i].columns};
-    *param++ = (struct oc_param){.block = "final_norm", .rows = 1, .columns = h};
-    if (!c->model_tied) *param++ = (struct oc_param){.block = "head", .rows = train->vocab, .columns = h};
-    train->n_params = (int)(param - train->params);
+    for (int i = 0; i <= OC_P_POSITION; i++) train->ends[i] = list_param(train, &ends[i]);
+    for (int l = 0; l < train->layers; l++) list_layer(train, l);
+    for (int i = OC_P_FINAL_NORM; i < OC_P_ENDS; i++) train->ends[i] = list_param(train, &ends[i]);
+    if (!c->model_tied) return;
+    train->ends[OC_P_HEAD] = train->ends[OC_P_EMBEDDING];
+    if (!head_bias) return;
+    train->params[train->n_params] = (struct oc_param){.block = head_bias, .rows = 1, .columns = train->vocab};
+    train->params[train->ends[OC_P_HEAD]].bias = &train->params[train->n_params++];
 }
 
-struct oc_param *oc_train_embedding(const struct oc_train *train)
+struct oc_param *oc_train_param(const struct oc_train *train, int layer, enum oc_layer_param param)
 {
-    return &train->params[0];
+    const int slot = train->layer_slots[param];
+    return slot < 0 ? NULL : &train->params[train->layer_start + layer * train->per_layer + slot];
 }
 
-struct oc_param *oc_train_layer(const struct oc_train *train, int layer)
+struct oc_param *oc_train_end(const struct oc_train *train, enum oc_end_param param)
 {
-    return &train->params[1 + layer * OC_P_PER_LAYER];
-}
-
-struct oc_param *oc_train_final_norm(const struct oc_train *train)
-{
-    return oc_train_layer(train, train->layers);
-}
-
-struct oc_param *oc_train_head(const struct oc_train *train)
-{
-    return train->plan->c.model_tied ? oc_train_embedding(train) : oc_train_final_norm(train) + 1;
+    return train->ends[param] < 0 ? NULL : &train->params[train->ends[param]];
 }
 
 /* ---- Making them ---- */
@@ -100,15 +164,24 @@ static uint64_t elements(const struct oc_param *param)
     return oc_mul((uint64_t)param->rows, (uint64_t)param->columns);
 }
 
+/* Norms begin at 1, biases at 0. */
+static bool is_norm(const struct oc_train *train, const struct oc_param *param)
+{
+    if (param == oc_train_end(train, OC_P_FINAL_NORM)) return true;
+    const int at = (int)(param - train->params) - train->layer_start;
+    if (at < 0 || at >= train->layers * train->per_layer) return false;
+    const int slot = at % train->per_layer;
+    return slot == train->layer_slots[OC_P_NORM1] || slot == train->layer_slots[OC_P_NORM2];
+}
+
 static void make_weight(struct oc_train *train, int index)
 {
     struct oc_param *param = &train->params[index];
-    bool norm = param->rows == 1;
     param->weight = oc_tensor_new(train->books, OC_WEIGHTS, param->block, "weight", train->w, elements(param));
     struct oc_op_init args = {.n = (int64_t)param->weight->elements,
                               .x = param->weight->array,
-                              .mean = norm ? 1.0f : 0.0f,
-                              .deviation = norm ? 0.0f : 1.0f / sqrtf((float)param->columns),
+                              .mean = is_norm(train, param) ? 1.0f : 0.0f,
+                              .deviation = param->rows > 1 ? 1.0f / sqrtf((float)param->columns) : 0.0f,
                               .seed = (uint32_t)index};
     oc_launch(train, OC_OP_init, &args);
     train->books->rank->params += elements(param);
@@ -129,7 +202,8 @@ bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const str
     train->backend = backend;
     train->books = books;
     take_plan(train, plan);
-    train->params = calloc((size_t)train->layers * OC_P_PER_LAYER + 3, sizeof *train->params);
+    train->params =
+        calloc(((size_t)train->layers * OC_P_PER_LAYER + OC_P_ENDS) * 2 /* biases */, sizeof *train->params);
     train->saved = calloc((size_t)train->layers, sizeof *train->saved);
     if (!train->params || !train->saved) return false;
     list_params(train);

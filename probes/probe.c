@@ -49,6 +49,8 @@ static void run_steps(struct oc_train *train, struct oc_probe_result *result)
         if (train->backend->device != OC_DEVICE_DRY && result->n_losses < OC_MAX_LOSSES)
             result->losses[result->n_losses++] = train->loss;
     }
+    result->numerics = train->numerics;
+    result->numerics.loss_scale = (double)train->loss_scale;
     if (train->backend->failed)
         fail(result, OC_PROBE_FAILED, train->backend->why);
     else if (train->books->out_of_memory)

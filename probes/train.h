@@ -1,8 +1,8 @@
 /* The training step, allocation by allocation, as docs/step-pytorch.md has it. Internal: oomcast/probe.h is the way in.
  *
- * Each source file is a part of that page: params.c (parameters, init), blocks.c (norm, linear, gradients),
- * layer_forward.c, layer_backward.c, micro_batch.c (embedding, head, loss, the loop over layers), optimizer.c (step and
- * after).
+ * Each source file is a part of that page: params.c (parameters, init), blocks.c, norm.c, linear.c (what layers
+ * are made of), layer_forward.c, layer_backward.c, micro_batch.c (embedding, head, loss, the loop over layers),
+ * optimizer.c (step and after).
  *
  * Ownership: oc_train_open() allocates, oc_train_close() releases. Tensors that functions take are the caller's, unless
  * they take a pointer to the caller's pointer: then they let go of it. Tensors that functions return belong to the
@@ -14,7 +14,8 @@
 
 struct oc_param {
     const char *block;     /* "layers.attention.q" */
-    int64_t rows, columns; /* [out, in]; a norm: [1, hidden] */
+    int64_t rows, columns; /* [out, in]; a norm or a bias: [1, width] */
+    struct oc_param *bias; /* of the matrix or norm; NULL when it has none */
     struct oc_tensor *weight, *master;
     struct oc_tensor *grad, *step_grad; /* param.grad; its fp32 copy, made in the step for the master */
     struct oc_tensor *cast;             /* what the autocast cache holds: the weight in the type of products */
@@ -22,31 +23,51 @@ struct oc_param {
     struct oc_tensor *scratch; /* of a foreach step */
 };
 
-/* In the order in which they are made. The head is absent when it is tied. */
-enum { OC_P_NORM1, OC_P_Q, OC_P_K, OC_P_V, OC_P_O, OC_P_NORM2, OC_P_GATE, OC_P_UP, OC_P_DOWN, OC_P_PER_LAYER };
+/* The matrices and norms of a layer, in the order in which they are made; a bias follows its own. A plan has either QKV
+ * or Q, K and V, and GATE only where the MLP is gated. */
+enum oc_layer_param {
+    OC_P_NORM1,
+    OC_P_QKV,
+    OC_P_Q,
+    OC_P_K,
+    OC_P_V,
+    OC_P_O,
+    OC_P_NORM2,
+    OC_P_GATE,
+    OC_P_UP,
+    OC_P_DOWN,
+    OC_P_PER_LAYER
+};
+/* ... and of the ends. The head is the embedding where they are tied. */
+enum oc_end_param { OC_P_EMBEDDING, OC_P_POSITION, OC_P_FINAL_NORM, OC_P_HEAD, OC_P_ENDS };
 
 /* What autograd keeps of each operation: an owner of each tensor until the operation has run backward. */
 struct oc_norm_saved {
-    struct oc_tensor *x32, *rs, *xn; /* input [T,h] fp32, 1 / rms [T] fp32, normalized input [T,h] */
+    struct oc_tensor *x, *rs; /* input [T,h] (eager: fp32), 1 / rms [T] fp32 */
+    struct oc_tensor *xn;     /* eager: normalized input [T,h] */
+    struct oc_tensor *mean;   /* LayerNorm: [T] fp32 */
 };
 
 struct oc_linear_saved {
     struct oc_tensor *input, *weight; /* [T,in], autocast's cast of the weight (NULL without autocast) */
     bool cast_input;                  /* autocast made the input's cast: its gradient is cast back */
+    struct oc_tensor *with_grad;      /* goes with the gradient of the output, of which that is a cast */
 };
 
 struct oc_attention_saved {
     struct oc_tensor *q, *k, *v; /* operands of the products */
     struct oc_tensor *o, *lse;   /* flash: output [T,q], log-sum-exp [batch,heads,seq] fp32 */
-    struct oc_tensor *p32, *p;   /* eager: softmax's output fp32, and the operand made of it [batch,heads,seq,seq] */
+    struct oc_tensor *p32, *p;   /* eager: softmax's output, and the operand made of it [batch,heads,seq,seq] */
+    struct oc_tensor *mask;      /* eager: of dropout over it */
 };
 
 struct oc_layer_saved {
     struct oc_tensor *input; /* full recompute: the checkpoint's */
     struct oc_norm_saved norm1, norm2;
-    struct oc_linear_saved q, k, v, o, gate, up, down;
+    struct oc_linear_saved q /* or qkv */, k, v, o, gate, up, down;
     struct oc_attention_saved attention;
-    struct oc_tensor *g, *sg, *u; /* gate's output, silu of it, up's output [T,f] */
+    struct oc_tensor *g, *sg, *u;    /* gated: gate's output, activated, up's output [T,f]; else g is up's output */
+    struct oc_tensor *mask1, *mask2; /* of dropout after attention and MLP [T,h] */
 };
 
 struct oc_train {
@@ -60,21 +81,33 @@ struct oc_train {
     uint64_t scores; /* samples x heads x seq x seq */
     int layers, micro_batches;
     enum oc_dtype w, r, e; /* weights, residual stream, products */
-    bool amp, eager, recompute, repeats /* kv_heads < heads */, loss_in_fp32;
-    float loss_scale;
+    enum oc_dtype softmax; /* of the scores */
+    bool amp, eager, recompute, repeats /* kv_heads < heads */, loss_in_fp32, fused_loss;
+    bool layernorm, eager_norm, rope, gated, fused_qkv;
+    bool half_scores; /* the mask is added, and the probabilities dropped, in the type of the scores */
+    float dropout, attention_dropout; /* rates */
+    enum oc_function function;        /* of the MLP */
 
     struct oc_param *params;
     int n_params;
-    struct oc_layer_saved *saved; /* one for each layer */
-    bool grad_mode;               /* what autograd would keep is kept */
+    int ends[OC_P_ENDS], layer_start, per_layer; /* indices into params; -1 = absent */
+    int layer_slots[OC_P_PER_LAYER];             /* relative to the layer's first; -1 = absent */
+    struct oc_layer_saved *saved;                /* one for each layer */
+    bool grad_mode;                              /* what autograd would keep is kept */
 
     /* Of the micro-batch */
-    struct oc_tensor *ids, *labels, *cosine, *sine, *mask, *lp;
+    struct oc_tensor *ids, *labels, *positions, *cosine, *sine, *mask, *embedding_mask;
+    struct oc_tensor *lp; /* log-softmax; fused loss: the gradient of the logits */
     struct oc_norm_saved final_norm;
     struct oc_linear_saved head;
 
     int step, micro_batch;
-    double loss; /* mean over the tokens of the step's micro-batches so far */
+    double loss;                  /* mean over the tokens of the step's micro-batches so far */
+    float loss_scale, next_scale; /* what the loss is multiplied by; halved after a step that overflowed */
+    int updates;                  /* steps that were not skipped */
+    float clip;                   /* what gradients are multiplied by beside, so that their norm is at most 1 */
+    bool overflow;                /* this step's gradients are not all finite: it changes nothing */
+    struct oc_probe_numerics numerics;
     bool cancelled;
     double next_progress; /* seconds on the monotonic clock */
 };
@@ -87,10 +120,9 @@ bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const str
                    struct oc_probe_backend *backend, struct oc_books *books);
 void oc_train_close(struct oc_train *train);
 
-struct oc_param *oc_train_embedding(const struct oc_train *train);
-struct oc_param *oc_train_layer(const struct oc_train *train, int layer); /* its OC_P_PER_LAYER parameters */
-struct oc_param *oc_train_final_norm(const struct oc_train *train);
-struct oc_param *oc_train_head(const struct oc_train *train);
+/* NULL where the plan has none. */
+struct oc_param *oc_train_param(const struct oc_train *train, int layer, enum oc_layer_param param);
+struct oc_param *oc_train_end(const struct oc_train *train, enum oc_end_param param);
 
 /* Where the step has come to: books and progress. */
 void oc_train_at(struct oc_train *train, enum oc_phase phase, enum oc_part part, int layer);
@@ -125,8 +157,25 @@ void oc_multiply(struct oc_train *train, const struct oc_tensor *a, const struct
 struct oc_tensor *oc_cast(struct oc_train *train, const char *block, const char *name, enum oc_dtype dtype,
                           const struct oc_tensor *from);
 
+/* A fresh tensor for a gradient, in the type of the weights. */
+struct oc_tensor *oc_gradient(struct oc_train *train, const struct oc_param *param);
+
 /* Adds *grad to the parameter's gradient, or makes it the gradient when there is none. */
 void oc_accumulate(struct oc_train *train, struct oc_param *param, struct oc_tensor **grad);
+
+/* Where dropout draws, so that a recomputed layer draws the same again. */
+enum oc_site { OC_SITE_EMBEDDING, OC_SITE_SCORES, OC_SITE_ATTENTION, OC_SITE_MLP };
+uint32_t oc_seed(const struct oc_train *train, int layer, enum oc_site site);
+
+/* A new mask for x, and what is left of x: a new tensor, with the dropped share zero and the rest made larger. */
+struct oc_tensor *oc_dropout_mask(struct oc_train *train, const char *block, const struct oc_tensor *x);
+struct oc_tensor *oc_dropout(struct oc_train *train, const char *block, float rate, uint32_t seed,
+                             const struct oc_tensor *x, const struct oc_tensor *mask);
+/* y = x through the mask; y may be x. */
+void oc_dropout_backward(struct oc_train *train, float rate, const struct oc_tensor *mask, const struct oc_tensor *x,
+                         const struct oc_tensor *y);
+
+/* ---- norm.c, linear.c ---- */
 
 struct oc_tensor *oc_norm(struct oc_train *train, struct oc_param *param, struct oc_tensor *x,
                           struct oc_norm_saved *saved);
@@ -134,6 +183,11 @@ struct oc_tensor *oc_norm_backward(struct oc_train *train, struct oc_param *para
                                    struct oc_tensor **grad_n);
 struct oc_tensor *oc_linear(struct oc_train *train, struct oc_param *param, struct oc_tensor *input,
                             struct oc_linear_saved *saved);
+/* In pieces: casts and what backward needs; some rows of the output; the caller then lets go of the input. */
+struct oc_tensor *oc_linear_begin(struct oc_train *train, struct oc_param *param, struct oc_tensor *input,
+                                  struct oc_linear_saved *saved);
+struct oc_tensor *oc_linear_rows(struct oc_train *train, struct oc_param *param, const struct oc_tensor *in,
+                                 int64_t first, int64_t rows, const char *name);
 struct oc_tensor *oc_linear_backward(struct oc_train *train, struct oc_param *param, struct oc_linear_saved *saved,
                                      struct oc_tensor **grad_out);
 
@@ -168,7 +222,7 @@ void oc_micro_batch(struct oc_train *train);
 /* The optimizer's persistent states; does nothing for those that exist. */
 void oc_optimizer_states(struct oc_train *train);
 
-/* optimizer.step(), the moment after it, and zero_grad. */
+/* clip_grad_norm_ and the check for overflow, optimizer.step(), the moment after it, and zero_grad. */
 void oc_optimizer_step(struct oc_train *train);
 
 /* One whole iteration: train->step counts from 0. */

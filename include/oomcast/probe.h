@@ -22,6 +22,19 @@ struct oc_measured_entry {
 
 enum { OC_MAX_MEASURED = 256, OC_MAX_LOSSES = 64, OC_PROBE_WHY = 224 };
 
+/* What became of the numbers, over the whole run: why loss scaling and master copies exist. None on dry. */
+struct oc_probe_numerics {
+    double gradients;            /* that were not zero, each step's counted */
+    double flushed;              /* of them, that fp16 holds as zero */
+    double flushed_scaled;       /* ... even when the loss is scaled by 65536 first */
+    double updates;              /* of weights, by something that is not zero */
+    double lost;                 /* of them, that were lost to rounding in the type that the optimizer updates */
+    double lost_bf16, lost_fp16; /* that would be lost with weights of that type and no master copy */
+    int skipped;                 /* steps whose gradients overflowed: nothing was updated */
+    double loss_scale;           /* at the end; 1 where there is none */
+    double norm;                 /* of the last step's gradients, before it was clipped to 1 */
+};
+
 /* What the device itself says of its memory, below the allocator: only a GPU says anything. */
 struct oc_device_bytes {
     bool measured;         /* false: nothing below is known */
@@ -44,6 +57,7 @@ struct oc_probe_result {
     double losses[OC_MAX_LOSSES]; /* after each step; none on dry */
     int n_losses;
     double seconds;
+    struct oc_probe_numerics numerics;
     struct oc_device_bytes bytes;
     char fallback[OC_PROBE_WHY]; /* why AUTO ran on the host: a sentence; "" where it did not have to */
 };

@@ -80,3 +80,33 @@ struct oc_plan help_mixed_plan(int i)
     plan.accum = c->batch_accum = 1 + i / 3 % 2;
     return plan;
 }
+
+struct oc_plan help_family_plan(int family)
+{
+    static const struct {
+        enum oc_norm norm;
+        enum oc_positions positions;
+        enum oc_activation activation;
+        bool linear_bias, qkv_bias, head_bias, tied;
+        enum oc_loss loss;
+        double dropout, attention_dropout;
+    } rows[HELP_FAMILIES] = {
+        {OC_NORM_LAYERNORM, OC_POS_LEARNED, OC_ACT_GELU, true, false, false, true, OC_LOSS_EAGER, 0.1, 0.1},
+        {OC_NORM_LAYERNORM, OC_POS_LEARNED, OC_ACT_RELU, true, false, true, false, OC_LOSS_FUSED, 0, 0.2},
+        {OC_NORM_RMSNORM, OC_POS_ROPE, OC_ACT_SWIGLU, false, true, false, false, OC_LOSS_FUSED, 0, 0},
+        {OC_NORM_LAYERNORM, OC_POS_NONE, OC_ACT_SQUARED_RELU, false, false, true, false, OC_LOSS_EAGER, 0.2, 0},
+        {OC_NORM_RMSNORM, OC_POS_ROPE, OC_ACT_GEGLU, true, false, false, true, OC_LOSS_FUSED, 0.1, 0.1},
+        {OC_NORM_RMSNORM, OC_POS_LEARNED, OC_ACT_GELU, false, true, false, false, OC_LOSS_EAGER, 0, 0.1},
+    };
+    struct oc_plan plan = help_plan();
+    struct oc_config *c = &plan.c;
+    c->model_norm = rows[family].norm, c->kernels_norm = OC_NORMK_FUSED;
+    c->model_positions = rows[family].positions, c->model_max_positions = c->batch_seq + 3;
+    c->model_activation = rows[family].activation;
+    plan.gated = c->model_activation == OC_ACT_SWIGLU || c->model_activation == OC_ACT_GEGLU;
+    c->model_linear_bias = rows[family].linear_bias, c->model_qkv_bias = rows[family].qkv_bias;
+    c->model_head_bias = rows[family].head_bias, c->model_tied = rows[family].tied;
+    c->kernels_loss = rows[family].loss;
+    c->model_dropout = rows[family].dropout, c->model_attention_dropout = rows[family].attention_dropout;
+    return plan;
+}

@@ -17,4 +17,9 @@ void help_optimizer(struct oc_plan *plan, enum oc_optimizer optimizer, enum oc_o
 /* Configuration number `i` of a fixed, mixed list of shapes, precisions, optimizers and modes. */
 struct oc_plan help_mixed_plan(int i);
 
+enum { HELP_FAMILIES = 6 };
+
+/* A model of another family than Llama: GPT-2, OPT, BLOOM-like without alibi, and mixtures. */
+struct oc_plan help_family_plan(int family);
+
 #endif

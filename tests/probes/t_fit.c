@@ -35,13 +35,13 @@ static void unfused(struct oc_plan *plan)
 {
     plan->c.kernels_attention = OC_ATTN_UNFUSED;
 }
-static void fused_loss(struct oc_plan *plan)
+static void linear_loss(struct oc_plan *plan)
 {
-    plan->c.kernels_loss = OC_LOSS_FUSED;
+    plan->c.kernels_loss = OC_LOSS_FUSED_LINEAR;
 }
-static void fused_norm(struct oc_plan *plan)
+static void alibi(struct oc_plan *plan)
 {
-    plan->c.kernels_norm = OC_NORMK_FUSED;
+    plan->c.model_positions = OC_POS_ALIBI;
 }
 static void selective(struct oc_plan *plan)
 {
@@ -51,29 +51,14 @@ static void in_twos(struct oc_plan *plan)
 {
     plan->c.recompute = OC_RECOMPUTE_FULL, plan->c.recompute_layers = 2;
 }
-static void layernorm(struct oc_plan *plan)
-{
-    plan->c.model_norm = OC_NORM_LAYERNORM;
-}
 static void gelu(struct oc_plan *plan)
 {
     plan->c.model_activation = OC_ACT_GELU;
-}
-static void learned(struct oc_plan *plan)
-{
-    plan->c.model_positions = OC_POS_LEARNED;
-}
-static void biased(struct oc_plan *plan)
-{
-    plan->c.model_qkv_bias = 1;
+    plan->gated = false;
 }
 static void query_norms(struct oc_plan *plan)
 {
     plan->c.model_qk_norm = 1;
-}
-static void dropout(struct oc_plan *plan)
-{
-    plan->c.model_dropout = 0.1;
 }
 static void side_by_side(struct oc_plan *plan)
 {
@@ -152,11 +137,10 @@ static void one_state(struct oc_plan *plan)
 }
 
 static void (*const changes[])(struct oc_plan *plan) = {
-    sgd_in_fp8, wide_gradients, other_framework, other_ops,  unfused,  fused_loss,     fused_norm,
-    selective,  in_twos,        layernorm,       gelu,       learned,  biased,         query_norms,
-    dropout,    side_by_side,   odd_heads,       four_norms, replicas, embedding_norm, split,
-    sharded,    encoder,        classifier,      experts,    latent,   lora,           offloaded,
-    compiled,   more_tokens,    adafactor,       eight_bits, one_state};
+    sgd_in_fp8, wide_gradients, other_framework, other_ops,    unfused,   linear_loss, alibi,    selective,
+    in_twos,    gelu,           query_norms,     side_by_side, odd_heads, four_norms,  replicas, embedding_norm,
+    split,      sharded,        encoder,         classifier,   experts,   latent,      lora,     offloaded,
+    compiled,   more_tokens,    adafactor,       eight_bits,   one_state};
 
 static void what_is_not_covered_has_a_reason(void **state)
 {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -60,9 +61,9 @@ static void check(forward_fn forward, const void *args, float *x, int n_x, const
     forward(args);
 }
 
-static void run_silu(const void *args)
+static void run_activate(const void *args)
 {
-    oc_host_launch(OC_OP_silu, args);
+    oc_host_launch(OC_OP_activate, args);
 }
 static void run_softmax(const void *args)
 {
@@ -89,14 +90,142 @@ static void run_flash(const void *args)
     oc_host_launch(OC_OP_flash, args);
 }
 
-static void silu(void **state)
+static void activations(void **state)
 {
     (void)state;
-    float x[40], y[40], dy[40], dx[40];
-    struct oc_op_silu op = {.n = 40, .x = draw(x, 40), .y = array(y), .dy = draw(dy, 40), .dx = array(dx)};
-    for (int i = 0; i < 40; i++) x[i] *= 4;
-    oc_host_launch(OC_OP_silu_backward, &op);
-    check(run_silu, &op, x, 40, y, 40, dy, dx, 1e-3);
+    for (int function = OC_SILU; function <= OC_SQUARED_RELU; function++) {
+        float x[40], y[40], dy[40], dx[40];
+        struct oc_op_activate op = {
+            .n = 40, .x = draw(x, 40), .y = array(y), .dy = draw(dy, 40), .dx = array(dx), .function = function};
+        for (int i = 0; i < 40; i++) x[i] = 4 * x[i] + (x[i] > 0 ? 0.1f : -0.1f); /* off the kink of relu */
+        oc_host_launch(OC_OP_activate_backward, &op);
+        check(run_activate, &op, x, 40, y, 40, dy, dx, 2e-3);
+    }
+}
+
+static void run_norm(const void *args)
+{
+    oc_host_launch(OC_OP_norm, args);
+}
+
+static void norms(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, WIDTH = 11, N = ROWS * WIDTH };
+    for (int center = 0; center < 2; center++) {
+        float x[N], w[WIDTH], b[WIDTH], y[N], dy[N], dx[N], dw[WIDTH], db[WIDTH], mean[ROWS], rs[ROWS];
+        struct oc_op_norm op = {.n = ROWS,
+                                .x = draw(x, N),
+                                .w = draw(w, WIDTH),
+                                .y = array(y),
+                                .mean = array(mean),
+                                .rs = array(rs),
+                                .dy = draw(dy, N),
+                                .dx = array(dx),
+                                .dw = array(dw),
+                                .width = WIDTH,
+                                .rows = ROWS,
+                                .epsilon = 1e-5f,
+                                .center = center};
+        if (center) op.b = draw(b, WIDTH), op.db = array(db);
+        run_norm(&op);
+        oc_host_launch(OC_OP_norm_backward, &op);
+        op.n = WIDTH;
+        oc_host_launch(OC_OP_norm_backward_weight, &op);
+        op.n = ROWS;
+        check(run_norm, &op, x, N, y, N, dy, dx, 3e-3);
+        check(run_norm, &op, w, WIDTH, y, N, dy, dw, 3e-3);
+        if (center) check(run_norm, &op, b, WIDTH, y, N, dy, db, 3e-3);
+    }
+}
+
+/* The rate's share is dropped, the rest is made larger by as much, and the same seed drops the same again. */
+static void dropout(void **state)
+{
+    (void)state;
+    enum { N = MOST };
+    static float x[N], y[N], again[N];
+    static uint8_t mask[N];
+    struct oc_op_dropout op = {.n = N, .x = array(x), .y = array(y), .mask = {mask, OC_BOOL}, .rate = 0.25f, .seed = 7};
+    for (int i = 0; i < N; i++) x[i] = 3;
+    oc_host_launch(OC_OP_dropout, &op);
+    int kept = 0;
+    for (int i = 0; i < N; i++) {
+        assert_true(y[i] == (mask[i] ? 4.0f : 0.0f));
+        kept += mask[i];
+    }
+    assert_true(abs(kept - N * 3 / 4) < N / 32);
+    op.backward = 1, op.y = array(again);
+    oc_host_launch(OC_OP_dropout, &op);
+    assert_memory_equal(y, again, sizeof y);
+    op.backward = 0, op.seed = 8;
+    oc_host_launch(OC_OP_dropout, &op);
+    assert_true(memcmp(y, again, sizeof y) != 0);
+}
+
+/* A fused loss is the log-softmax and the negative log-likelihood of it, and their gradient. */
+static void fused_loss(void **state)
+{
+    (void)state;
+    enum { T = 5, V = 13 };
+    float x[T * V], lp[T * V], dlp[T * V], dx[T * V];
+    int64_t labels[T] = {3, 0, 12, 3, 7};
+    struct oc_scalars scalars = {0};
+    struct oc_op_softmax softmax = {
+        .n = T, .width = V, .x = draw(x, T * V), .y = array(lp), .dy = array(dlp), .dx = array(dx)};
+    struct oc_op_nll nll = {.n = 1,
+                            .lp = array(lp),
+                            .labels = {labels, OC_INT64},
+                            .dlp = array(dlp),
+                            .scalars = &scalars,
+                            .tokens = T,
+                            .width = V,
+                            .scale = 4};
+    oc_host_launch(OC_OP_log_softmax, &softmax);
+    oc_host_launch(OC_OP_nll, &nll);
+    const double loss = scalars.loss;
+    nll.n = T;
+    oc_host_launch(OC_OP_nll_backward, &nll);
+    oc_host_launch(OC_OP_log_softmax_backward, &softmax);
+    struct oc_op_fused_loss fused = {
+        .n = T, .x = array(x), .labels = {labels, OC_INT64}, .scalars = &scalars, .tokens = T, .width = V, .scale = 4};
+    oc_host_launch(OC_OP_fused_loss, &fused);
+    fused.n = 1;
+    oc_host_launch(OC_OP_sum_losses, &fused);
+    assert_true(fabs(scalars.loss - loss) < 1e-5);
+    for (int i = 0; i < T * V; i++) assert_true(fabsf(x[i] - dx[i]) < 1e-5f);
+}
+
+/* ---- What is counted ---- */
+
+static void gradients_are_measured(void **state)
+{
+    (void)state;
+    float g[] = {0, 3, -4, 1e-9f, 1e-6f, -1e-13f, INFINITY, NAN};
+    struct oc_scalars scalars = {0};
+    struct oc_op_measure op = {.n = 1, .g = array(g), .scalars = &scalars, .count = 6, .scale = 1};
+    oc_host_launch(OC_OP_measure, &op);
+    assert_true(scalars.gradients == 5 && scalars.infinite == 0 && fabs(scalars.squares - 25) < 1e-5);
+    assert_true(scalars.flushed == 2 && scalars.flushed_scaled == 1); /* 1e-9 x 65536 is in fp16's reach */
+    op.count = 8, op.scale = 1024;
+    oc_host_launch(OC_OP_measure, &op);
+    assert_true(scalars.infinite == 2);
+}
+
+static void lost_updates_are_counted(void **state)
+{
+    (void)state;
+    float w[] = {1, 1, 1, 1}, g[] = {0, 1e-9f, 1e-3f, 1e-4f};
+    uint16_t half[] = {oc_to_bf16(1), oc_to_bf16(1), oc_to_bf16(1), oc_to_bf16(1)};
+    struct oc_scalars scalars = {0};
+    struct oc_op_sgd op = {
+        .n = 1, .count = 4, .w = array(w), .g = array(g), .scalars = &scalars, .rate = 1, .unscale = 1};
+    oc_host_launch(OC_OP_sgd, &op);
+    assert_true(scalars.updates == 3 && scalars.lost == 1);        /* 1 - 1e-9 is 1 in fp32 */
+    assert_true(scalars.lost_bf16 == 3 && scalars.lost_fp16 == 2); /* below 2^-9; below 2^-12 */
+    op.w = (struct oc_array){half, OC_BF16};
+    oc_host_launch(OC_OP_sgd, &op);
+    assert_true(scalars.updates == 6 && scalars.lost == 1 + 3);
 }
 
 static void softmaxes(void **state)
@@ -296,7 +425,10 @@ static void optimizers(void **state)
 {
     (void)state;
     float w = 1, g = 0.5f, s = 99;
+    struct oc_scalars scalars = {0};
     struct oc_op_sgd sgd = {.n = 1,
+                            .count = 1,
+                            .scalars = &scalars,
                             .w = array(&w),
                             .g = array(&g),
                             .state = array(&s),
@@ -314,6 +446,8 @@ static void optimizers(void **state)
     float m = 0, v = 0;
     w = 1;
     struct oc_op_adam adam = {.n = 1,
+                              .count = 1,
+                              .scalars = &scalars,
                               .w = array(&w),
                               .g = array(&g),
                               .m = array(&m),
@@ -333,9 +467,20 @@ static void optimizers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(silu),           cmocka_unit_test(softmaxes),      cmocka_unit_test(rope),
-        cmocka_unit_test(repeated_heads), cmocka_unit_test(embedding),      cmocka_unit_test(negative_log_likelihood),
-        cmocka_unit_test(flash),          cmocka_unit_test(mask_is_causal), cmocka_unit_test(matmul),
+        cmocka_unit_test(activations),
+        cmocka_unit_test(norms),
+        cmocka_unit_test(dropout),
+        cmocka_unit_test(fused_loss),
+        cmocka_unit_test(gradients_are_measured),
+        cmocka_unit_test(lost_updates_are_counted),
+        cmocka_unit_test(softmaxes),
+        cmocka_unit_test(rope),
+        cmocka_unit_test(repeated_heads),
+        cmocka_unit_test(embedding),
+        cmocka_unit_test(negative_log_likelihood),
+        cmocka_unit_test(flash),
+        cmocka_unit_test(mask_is_causal),
+        cmocka_unit_test(matmul),
         cmocka_unit_test(optimizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,27 @@ static void put_device_json(struct oc_json *json, const struct oc_probe_result *
     oc_json_close(json);
 }
 
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+static void put_numerics_json(struct oc_json *json, const struct oc_probe_result *result)
+{
+    const struct oc_probe_numerics *n = &result->numerics;
+    if (result->n_losses == 0) return;
+    oc_json_object(json, "numerics", true);
+    oc_json_number(json, "gradient_norm", n->norm);
+    oc_json_number(json, "loss_scale", n->loss_scale);
+    oc_json_signed(json, "skipped_steps", n->skipped);
+    oc_json_number(json, "fp16_underflow_unscaled", share(n->flushed, n->gradients));
+    oc_json_number(json, "fp16_underflow_scaled", share(n->flushed_scaled, n->gradients));
+    oc_json_number(json, "updates_lost", share(n->lost, n->updates));
+    oc_json_number(json, "updates_lost_bf16_no_master", share(n->lost_bf16, n->updates));
+    oc_json_number(json, "updates_lost_fp16_no_master", share(n->lost_fp16, n->updates));
+    oc_json_close(json);
+}
+
 static void put_json(const struct run *run, struct oc_buffer *out)
 {
     const struct oc_probe_result *result = &run->result;
@@ -157,6 +178,7 @@ static void put_json(const struct run *run, struct oc_buffer *out)
         oc_json_close(&json);
     }
     oc_json_close(&json);
+    put_numerics_json(&json, result);
     put_device_json(&json, result);
     oc_json_close(&json);
 }
@@ -230,6 +252,26 @@ static void put_losses(const struct oc_probe_result *result, struct oc_buffer *o
     oc_buffer_free(&line);
 }
 
+/* Why loss scaling and master copies exist, in this run's own numbers. */
+static void put_numerics(const struct run *run, struct oc_buffer *out)
+{
+    const struct oc_probe_numerics *n = &run->result.numerics;
+    const struct oc_dtypes *dt = &run->plan.dt;
+    if (run->result.n_losses == 0 || n->gradients == 0) return;
+    oc_putf(out,
+            "\n  gradients that fp16 holds as zero     %6.2f %%, and %.2f %% when the loss is scaled\n"
+            "                                        by 65536 first\n",
+            100 * share(n->flushed, n->gradients), 100 * share(n->flushed_scaled, n->gradients));
+    oc_putf(out, "  updates lost to rounding, this run    %6.2f %% (%s %s)\n", 100 * share(n->lost, n->updates),
+            oc_dtype_name(dt->master != OC_NONE ? dt->master : dt->weights),
+            dt->master != OC_NONE ? "master copies" : "weights");
+    oc_putf(out, "    with 16-bit weights and no master   %6.2f %% in bf16, %.2f %% in fp16\n",
+            100 * share(n->lost_bf16, n->updates), 100 * share(n->lost_fp16, n->updates));
+    if (n->loss_scale > 1 || n->skipped > 0)
+        oc_putf(out, "  steps skipped, gradients overflowed   %6d   (the loss scale is now %.0f)\n", n->skipped,
+                n->loss_scale);
+}
+
 static void put_text(const struct run *run, struct oc_buffer *out)
 {
     const struct oc_probe_result *result = &run->result;
@@ -251,6 +293,7 @@ static void put_text(const struct run *run, struct oc_buffer *out)
     put_comparison(run, out);
     put_device(run, out);
     put_losses(result, out);
+    put_numerics(run, out);
 }
 
 /* ---- the command ---- */
