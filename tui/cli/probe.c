@@ -259,8 +259,8 @@ static void put_numerics(const struct run *run, struct oc_buffer *out)
     const struct oc_dtypes *dt = &run->plan.dt;
     if (run->result.n_losses == 0 || n->gradients == 0) return;
     oc_putf(out,
-            "\n  gradients that fp16 holds as zero     %6.2f %%, and %.2f %% when the loss is scaled\n"
-            "                                        by 65536 first\n",
+            "\n  gradients that fp16 holds as zero     %6.2f %%\n"
+            "    with the loss scaled by 65536 first %6.2f %%\n",
             100 * share(n->flushed, n->gradients), 100 * share(n->flushed_scaled, n->gradients));
     oc_putf(out, "  updates lost to rounding, this run    %6.2f %% (%s %s)\n", 100 * share(n->lost, n->updates),
             oc_dtype_name(dt->master != OC_NONE ? dt->master : dt->weights),
