@@ -23,6 +23,9 @@ struct replay {
     struct oc_alloc *alloc;
     uint32_t *handles; /* by holder.first + instance; 0 = no block */
     struct holder holders[OC_MAX_ENTRIES];
+    const struct oc_ledger *ledger;
+    enum oc_moment moment;                         /* of the last event */
+    bool stepped;                                  /* what is renewed in this iteration's step has been */
     uint64_t allocated[OC_ITERATIONS][OC_MOMENTS]; /* the most that blocks took in each moment */
     bool failed;
 };
@@ -89,9 +92,45 @@ static bool make_room(const struct oc_ledger *ledger, struct replay *replay)
     return replay->handles || !total;
 }
 
+/* Makes instance `n` of an entry anew while the old one is still there. */
+static void renew_one(struct replay *replay, int i, uint32_t n)
+{
+    const struct oc_entry *entry = &replay->ledger->entries[i];
+    const struct holder *holder = &replay->holders[i];
+    if (!entry->renewed || !holder->bytes || n >= (holder->shared ? 1 : entry->count)) return;
+    uint32_t *handle = &replay->handles[holder->first + n];
+    const uint32_t old = *handle;
+    if (!old) return; /* not born yet */
+    replay->failed = !oc_alloc_get(replay->alloc, holder->bytes, handle);
+    oc_alloc_put(replay->alloc, old);
+}
+
+/* Tensors that a step makes anew, layer by layer: the cache's shape changes, the sums do not. */
+static void renew(struct replay *replay)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < replay->ledger->n_entries; i++)
+        if (replay->ledger->entries[i].renewed && replay->ledger->entries[i].count > most)
+            most = replay->ledger->entries[i].count;
+    for (uint32_t n = 0; n < most; n++)
+        for (int i = 0; i < replay->ledger->n_entries && !replay->failed; i++) renew_one(replay, i, n);
+}
+
+/* Whether this event is the first of a step, or the first behind one in which nothing is born. */
+static bool comes_to_step(struct replay *replay, enum oc_moment moment)
+{
+    const bool next = moment < replay->moment;
+    if (next && replay->stepped) replay->stepped = false; /* the next iteration begins */
+    const bool here = !replay->stepped && (moment >= OC_M_STEP || (next && replay->moment >= OC_M_REDUCE));
+    replay->moment = moment;
+    if (here && moment >= OC_M_STEP) replay->stepped = true;
+    return here;
+}
+
 static bool replay_event(const struct oc_event *event, void *user)
 {
     struct replay *replay = user;
+    if (comes_to_step(replay, event->place.moment)) renew(replay);
     struct holder *holder = &replay->holders[event->entry];
     if (!holder->bytes || (holder->shared && event->instance)) return true;
     uint32_t *handle = &replay->handles[holder->first + (size_t)event->instance];
@@ -141,7 +180,7 @@ static uint64_t room_of(const struct oc_plan *plan, const struct oc_rank *rank)
 static bool run(struct replay *replay, const struct oc_plan *plan, const struct oc_ledger *ledger, int stream,
                 uint64_t limit)
 {
-    *replay = (struct replay){.alloc = replay->alloc};
+    *replay = (struct replay){.alloc = replay->alloc, .ledger = ledger};
     oc_alloc_set_limit(replay->alloc, limit);
     oc_alloc_set_expandable(replay->alloc, plan->c.allocator_expandable_segments);
     fill_holders(ledger, stream, replay->holders);

@@ -33,6 +33,7 @@ static struct oc_entry entry_of(const struct oc_plan *plan, const struct oc_stat
                              .dtype = (uint8_t)state->dtype,
                              .kind = param->kind,
                              .pooled = state->pooled,
+                             .renewed = state->renewed,
                              .birth = state->birth,
                              .death = state->death};
 }

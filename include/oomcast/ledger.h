@@ -118,6 +118,7 @@ struct oc_entry {
     uint8_t kind;   /* part LAYER: which kind of layer, below OC_MAX_KINDS; EMBED, HEAD: enum oc_end */
     uint8_t when;   /* enum oc_when */
     bool pooled;    /* a view of a larger block: not rounded by itself */
+    bool renewed;   /* made anew in every step, tensor by tensor, each before its old one is freed: for oc_reserve() */
     bool is_rounding; /* bytes the allocator adds: counted in allocated, not in requested */
     uint8_t stream;   /* which CUDA stream allocates it, below OC_MAX_STREAMS: 0 = the one that computes. The allocator
                        * gives what a stream has freed to that stream only */

@@ -19,6 +19,7 @@ struct oc_state {
     enum oc_class class;
     enum oc_dtype dtype;
     bool sharded;   /* each rank holds 1 / plan->shard of it */
+    bool renewed;   /* as in struct oc_entry */
     bool offloads;  /* offload.optimizer takes offload.fraction of it to the host */
     bool pooled;    /* views of one large buffer instead of a tensor each */
     uint8_t timing; /* enum oc_timing */

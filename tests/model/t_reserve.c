@@ -103,6 +103,25 @@ static void the_second_iteration_counts(void **state)
     assert_mib(reserved(), 80);
 }
 
+/* What a step makes anew moves into the block that a reduction has left, which the next reduction then misses: 30 and
+ * 40 MiB, and 40 more, beside an activation's 20. */
+static void what_a_step_makes_anew(void **state)
+{
+    (void)state;
+    for (int renewed = 0; renewed < 2; renewed++) {
+        begin(1, 1);
+        add((struct oc_entry){
+            .bytes = 30 * MIB, .class = OC_GRADIENTS, .renewed = renewed, .birth = AT(INIT), .death = AT(END)});
+        add((struct oc_entry){.bytes = 20 * MIB,
+                              .class = OC_ACTIVATIONS,
+                              .birth = IN(FORWARD, LAYER, 0),
+                              .death = IN(BACKWARD, LAYER, 0)});
+        add((struct oc_entry){
+            .bytes = 40 * MIB, .class = OC_GRADIENTS, .birth = AT(REDUCE), .death = {OC_PH_REDUCE, OC_PART_NONE, 1}});
+        assert_mib(reserved(), renewed ? 130 : 90);
+    }
+}
+
 /* A third iteration can still need more: what the second freed is not where the third looks for it. Here the scratch of
  * each iteration's end outlives it, so that two of them are alive at once from the second iteration on. */
 static void what_outlives_its_iteration(void **state)
@@ -318,6 +337,7 @@ int main(void)
         cmocka_unit_test(nothing_reserves_nothing),
         cmocka_unit_test(instances_are_blocks),
         cmocka_unit_test(the_second_iteration_counts),
+        cmocka_unit_test(what_a_step_makes_anew),
         cmocka_unit_test(what_outlives_its_iteration),
         cmocka_unit_test(the_third_iteration_counts),
         cmocka_unit_test(activations_of_layers_and_micro_batches),
