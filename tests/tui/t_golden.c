@@ -43,6 +43,9 @@ static const struct golden {
     {"why-80x24-colour", 80, 24, "w", COLOUR},
     VIEW("step", "2"),
     VIEW("pipeline", "p3jj"),
+    VIEW("layers", "4LLjj"),
+    VIEW("compare", "bl5j"),
+    VIEW("fixes", "fj"),
 };
 
 enum { N_GOLDENS = sizeof goldens / sizeof goldens[0] };

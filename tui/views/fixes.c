@@ -69,9 +69,9 @@ enum { DEVICE, SPARE, OPERATIONS, SENT, NUMBERS };
 static const struct {
     const char *head;
     int width, rank;
-} columns[NUMBERS] = {{"on device", 11, 0}, {"to spare", 10, 2}, {"operations", 12, 1}, {"sent GiB", 11, 3}};
+} columns[NUMBERS] = {{"device GiB", 12, 0}, {"spare GiB", 11, 2}, {"operations", 12, 1}, {"sent GiB", 11, 3}};
 
-enum { LEAST_CHANGE = 34 };
+enum { LEAST_CHANGE = 34, MOST_CHANGE = 84, MOST_WIDTH = 132 };
 
 static int columns_that_fit(int width, int *change)
 {
@@ -79,7 +79,9 @@ static int columns_that_fit(int width, int *change)
         *change = width - 1;
         for (int i = 0; i < NUMBERS; i++)
             if (columns[i].rank <= most) *change -= columns[i].width;
-        if (*change >= LEAST_CHANGE || most == 0) return most;
+        if (*change < LEAST_CHANGE && most > 0) continue;
+        if (*change > MOST_CHANGE) *change = MOST_CHANGE; /* numbers do not stray from what they are about */
+        return most;
     }
 }
 
@@ -147,6 +149,14 @@ static bool is_in_sight(const struct oc_fixes *fixes, int top, int rows)
     return fixes->focus >= top && used <= rows;
 }
 
+/* Rows of the whole list. */
+static int list_rows(const struct oc_advices *advices)
+{
+    int rows = advices->n;
+    for (int i = 0; i < advices->n; i++) rows += begins_kind(advices, i);
+    return rows;
+}
+
 static void draw_list(struct oc_fixes *fixes, struct oc_canvas *canvas, struct oc_rect rect)
 {
     if (fixes->top > fixes->focus) fixes->top = fixes->focus;
@@ -176,7 +186,8 @@ void oc_fixes_draw(struct oc_app *app, struct oc_canvas *canvas, struct oc_rect 
     enum { WHOLE = 7 };
     struct oc_fixes *fixes = app->fixes;
     const struct oc_advices *advices = &fixes->advices;
-    const struct oc_rect inner = {rect.x + 2, rect.y + 1, rect.w - 4, rect.h - 2};
+    const struct oc_rect inner = {rect.x + 2, rect.y + 1, rect.w - 4 < MOST_WIDTH ? rect.w - 4 : MOST_WIDTH,
+                                  rect.h - 2};
     char device[OC_BYTES_TEXT], capacity[OC_BYTES_TEXT];
     if (inner.w < 20 || inner.h < 4) return;
     oc_canvas_fill(canvas, rect, OC_ROLE_TEXT);
@@ -190,11 +201,12 @@ void oc_fixes_draw(struct oc_app *app, struct oc_canvas *canvas, struct oc_rect 
                        advices->now.fits ? "FITS" : "DOES NOT FIT");
     oc_canvas_print(canvas, inner.x + words + 3, inner.y, inner.w - words - 3, OC_ROLE_TEXT, "%s of %s", device,
                     capacity);
-    struct oc_rect heading = {inner.x + 1, inner.y + 1, inner.w - 2, 2};
+    const struct oc_rect heading = {inner.x + 1, inner.y + 1, inner.w - 2, 2};
     const int used = 1 + oc_canvas_wrap(canvas, heading, 0, OC_ROLE_TEXT, oc_advices_heading(advices));
     const int whole = inner.h - used - 2 > 2 * WHOLE ? WHOLE : (inner.h - used - 1) / 2;
-    const struct oc_rect list = {inner.x, inner.y + used + 1, inner.w, inner.h - used - 1 - whole - 1},
-                         below = {inner.x + 1, inner.y + inner.h - whole, inner.w - 2, whole};
+    const int room = inner.h - used - 1 - whole - 1, want = list_rows(advices);
+    const struct oc_rect list = {inner.x, inner.y + used + 1, inner.w, want < room ? want : room},
+                         below = {inner.x + 1, list.y + list.h + 1, inner.w - 2, whole};
     if (advices->n) draw_list(fixes, canvas, list);
     const struct oc_advice *advice = advices->n             ? &advices->list[fixes->focus]
                                      : advices->has_nearest ? &advices->nearest

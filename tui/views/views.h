@@ -17,7 +17,7 @@ struct oc_view_ops {
     const struct oc_view_key *keys; /* ended by a row of OC_REQUESTS; NULL = none */
 };
 
-extern const struct oc_view_ops oc_view_fit, oc_view_step, oc_view_pipeline, oc_view_layers;
+extern const struct oc_view_ops oc_view_fit, oc_view_step, oc_view_pipeline, oc_view_layers, oc_view_compare;
 
 /* All views in the order of their numbers; at most OC_VIEWS_MAX. */
 extern const struct oc_view_ops *const oc_views[];
