@@ -10,21 +10,6 @@
 #define ZERO3  "deepspeed/runtime/zero/stage3.py"
 #define PIPE   "deepspeed/runtime/pipe/engine.py"
 
-static struct oc_entry buffer(const char *name, const char *why, const char *source, uint64_t elements,
-                              enum oc_dtype dtype)
-{
-    return (struct oc_entry){.name = name,
-                             .why = why,
-                             .source = source,
-                             .elements = elements,
-                             .count = 1,
-                             .class = OC_BUFFERS,
-                             .dtype = (uint8_t)dtype,
-                             .kind = OC_END_ANY,
-                             .birth = OC_AT(START),
-                             .death = OC_AT(END)};
-}
-
 /* Stage 3 splits a parameter only above the persistence threshold. */
 static bool is_persistent(const struct oc_build *build, const struct oc_param *param)
 {
@@ -61,8 +46,9 @@ static void add_buckets(struct oc_build *build)
     const enum oc_engine engine = oc_deepspeed_engine(plan);
     if (is_stage1_of_2021(plan)) return;
     if (!c->zero_contiguous_gradients || (engine != OC_ENGINE_ZERO12 && engine != OC_ENGINE_ZERO3)) return;
-    struct oc_entry bucket = buffer("ipg bucket", "reduce_bucket_size elements in the model's type, full or not",
-                                    ZERO12, (uint64_t)c->zero_reduce_bucket, plan->dt.weights);
+    struct oc_entry bucket =
+        oc_buffer_entry("ipg bucket", "reduce_bucket_size elements in the model's type, full or not", ZERO12,
+                        (uint64_t)c->zero_reduce_bucket, plan->dt.weights);
     if (engine == OC_ENGINE_ZERO3) {
         bucket.source = ZERO3 ":722-734";
         bucket.why = "stage 3 keeps one bucket for good";
@@ -92,9 +78,9 @@ static void add_flattened(struct oc_build *build)
     const enum oc_engine engine = oc_deepspeed_engine(plan);
     if (engine != OC_ENGINE_ZERO12) return;
     const uint64_t all = oc_build_total(build), bucket = (uint64_t)plan->c.zero_reduce_bucket;
-    struct oc_entry flat = buffer("flattened bucket", "the slices of a bucket, joined for the reduction",
-                                  "deepspeed/runtime/zero/stage_1_and_2.py allreduce_bucket",
-                                  all < bucket ? all : bucket, plan->dt.weights);
+    struct oc_entry flat = oc_buffer_entry("flattened bucket", "the slices of a bucket, joined for the reduction",
+                                           "deepspeed/runtime/zero/stage_1_and_2.py allreduce_bucket",
+                                           all < bucket ? all : bucket, plan->dt.weights);
     if (oc_deepspeed_reduces_in_backward(plan)) {
         flat.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 2};
         flat.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 1};
@@ -116,8 +102,8 @@ static void add_widened(struct oc_build *build)
 {
     if (oc_deepspeed_engine(build->plan) != OC_ENGINE_BF16) return;
     struct oc_entry wide =
-        buffer("gradient in fp32", "one parameter at a time is widened and added; the largest decides",
-               "deepspeed/runtime/bf16_optimizer.py update_hp_grads", oc_build_largest(build), OC_FP32);
+        oc_buffer_entry("gradient in fp32", "one parameter at a time is widened and added; the largest decides",
+                        "deepspeed/runtime/bf16_optimizer.py update_hp_grads", oc_build_largest(build), OC_FP32);
     wide.class = OC_GRADIENTS;
     wide.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 2};
     wide.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_EMBED, OC_MAX_SUB - 1};
@@ -130,9 +116,9 @@ static void add_summed_bucket(struct oc_build *build)
     const struct oc_plan *plan = build->plan;
     const uint64_t all = oc_build_total(build), bucket = 500000000;
     if (oc_deepspeed_engine(plan) != OC_ENGINE_BF16 || plan->dp == 1) return;
-    struct oc_entry flat =
-        buffer("flattened sums", "5e8 elements at a time are joined for the reduction",
-               "deepspeed/runtime/engine.py buffered_allreduce_fallback", all < bucket ? all : bucket, OC_FP32);
+    struct oc_entry flat = oc_buffer_entry("flattened sums", "5e8 elements at a time are joined for the reduction",
+                                           "deepspeed/runtime/engine.py buffered_allreduce_fallback",
+                                           all < bucket ? all : bucket, OC_FP32);
     flat.birth = OC_AT_SUB(REDUCE, 1);
     flat.death = OC_AT_SUB(REDUCE, 2);
     oc_build_add(build, &flat);
@@ -145,9 +131,9 @@ static void add_gathered_list(struct oc_build *build)
     const enum oc_engine engine = oc_deepspeed_engine(plan);
     const uint64_t all = oc_build_total(build), bucket = (uint64_t)plan->c.zero_allgather_bucket;
     if (!oc_is_2021(plan) || plan->shard == 1 || (engine != OC_ENGINE_ZERO12 && engine != OC_ENGINE_BF16)) return;
-    struct oc_entry flat =
-        buffer("gathered shards", "allgather_bucket_size elements at a time come back from the ranks",
-               "deepspeed/runtime/utils.py all_gather_dp_groups", all < bucket ? all : bucket, plan->dt.weights);
+    struct oc_entry flat = oc_buffer_entry(
+        "gathered shards", "allgather_bucket_size elements at a time come back from the ranks",
+        "deepspeed/runtime/utils.py all_gather_dp_groups", all < bucket ? all : bucket, plan->dt.weights);
     flat.birth = OC_AT_SUB(STEP, 5);
     flat.death = OC_AT_SUB(STEP, 6);
     oc_build_add(build, &flat);
@@ -180,8 +166,8 @@ static void add_gathered_layers(struct oc_build *build)
             if (build->params[i].part == OC_PART_LAYER && build->params[i].kind == kind)
                 layers = build->params[i].count;
         for (size_t i = 0; i < sizeof phases; i++) {
-            struct oc_entry gathered =
-                buffer("gathered layer", "parameters of the layer that runs", ZERO3, elements, build->plan->dt.weights);
+            struct oc_entry gathered = oc_buffer_entry("gathered layer", "parameters of the layer that runs", ZERO3,
+                                                       elements, build->plan->dt.weights);
             gathered.kind = (uint8_t)kind;
             gathered.count = (uint32_t)layers;
             gathered.birth = (struct oc_tick){phases[i], OC_PART_LAYER, 0};
@@ -210,11 +196,11 @@ static void add_gathered_tail(struct oc_build *build)
     const uint64_t outside = unit_elements(build, OC_MAX_KINDS, &most);
     const uint64_t total = oc_build_total(build), near = (uint64_t)build->plan->c.zero_live_params / 2;
     struct oc_entry tail =
-        buffer("gathered around the loss", "reused within the reuse distance: not released between", ZERO3,
-               outside > near ? outside
-               : near < total ? near
-                              : total,
-               build->plan->dt.weights);
+        oc_buffer_entry("gathered around the loss", "reused within the reuse distance: not released between", ZERO3,
+                        outside > near ? outside
+                        : near < total ? near
+                                       : total,
+                        build->plan->dt.weights);
     tail.birth = (struct oc_tick){OC_PH_FORWARD, OC_PART_HEAD, 0};
     tail.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, OC_MAX_SUB - 1};
     tail.kind = OC_END_HERE;
@@ -228,15 +214,15 @@ static void add_stage3(struct oc_build *build)
     for (int i = 0; i < build->n_params; i++)
         if (is_persistent(build, &build->params[i]))
             persistent = oc_add(persistent, oc_mul(build->params[i].elements, build->params[i].count));
-    struct oc_entry kept = buffer("persistent parameters", "too small to share: whole beside their partition", ZERO3,
-                                  persistent, plan->dt.weights);
+    struct oc_entry kept = oc_buffer_entry("persistent parameters", "too small to share: whole beside their partition",
+                                           ZERO3, persistent, plan->dt.weights);
     kept.birth = OC_AT_SUB(INIT, 4);
     oc_build_add(build, &kept);
     add_gathered_layers(build);
     add_gathered_tail(build);
     const uint64_t own = oc_deepspeed_padded(build, false) / (uint64_t)plan->shard, group = 1000000000;
-    struct oc_entry wide = buffer("fp32 gradients for the step", "sub_group_size elements at a time", ZERO3,
-                                  own < group ? own : group, plan->dt.step_grads);
+    struct oc_entry wide = oc_buffer_entry("fp32 gradients for the step", "sub_group_size elements at a time", ZERO3,
+                                           own < group ? own : group, plan->dt.step_grads);
     wide.class = OC_GRADIENTS;
     wide.birth = OC_AT_SUB(STEP, 2);
     wide.death = OC_AT_SUB(STEP, 4);
@@ -249,8 +235,9 @@ static void add_stage3(struct oc_build *build)
 static void add_last_outputs(struct oc_build *build)
 {
     const uint64_t *d = build->sizes.dim;
-    struct oc_entry logits = buffer("outputs of the last stage", "a pipeline buffer is let go when it is used again",
-                                    PIPE " _exec_backward_pass", oc_mul(d[OC_D_TOKENS], d[OC_D_VOCAB]), OC_FP32);
+    struct oc_entry logits =
+        oc_buffer_entry("outputs of the last stage", "a pipeline buffer is let go when it is used again",
+                        PIPE " _exec_backward_pass", oc_mul(d[OC_D_TOKENS], d[OC_D_VOCAB]), OC_FP32);
     logits.class = OC_ACTIVATIONS;
     logits.birth = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, 0};
     logits.death = OC_AT(START);
@@ -277,14 +264,14 @@ static void add_pipeline(struct oc_build *build)
     const uint64_t part = whole / (uint64_t)plan->c.parallel_tp;
     const bool first = build->stage == 0, last = build->stage == plan->c.parallel_pp - 1;
     struct oc_entry received =
-        buffer("received activations", "kept: one part of 1 / tp", PIPE, part, plan->dt.residual);
+        oc_buffer_entry("received activations", "kept: one part of 1 / tp", PIPE, part, plan->dt.residual);
     if (!first) oc_build_add(build, &received);
     received.name = "received gradients";
     received.why = "kept: whole";
     received.elements = whole;
     if (!last) oc_build_add(build, &received);
-    struct oc_entry sent =
-        buffer("sent activations", "a micro-batch in flight keeps the part it sent", PIPE, part, plan->dt.residual);
+    struct oc_entry sent = oc_buffer_entry("sent activations", "a micro-batch in flight keeps the part it sent", PIPE,
+                                           part, plan->dt.residual);
     sent.class = OC_ACTIVATIONS;
     sent.birth = (struct oc_tick){OC_PH_FORWARD, OC_PART_HEAD, 1};
     sent.death = (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, 1};

@@ -78,6 +78,11 @@ enum oc_dtype oc_precision_autocast(int64_t precision);
 /* Lets precision.weights, .grads, .master, .moment1, .moment2 and .residual override what decide() chose. */
 void oc_override_dtypes(struct oc_plan *plan);
 
+/* A buffer of one tensor that is no copy of a parameter, there from the start of the first iteration to the end; to be
+ * changed where it lives otherwise, and added with oc_build_add(). */
+struct oc_entry oc_buffer_entry(const char *name, const char *why, const char *source, uint64_t elements,
+                                enum oc_dtype dtype);
+
 /* Adds the workspaces that cuBLAS takes from PyTorch's allocator: one for each of the two threads that launch products.
  */
 void oc_add_cublas(struct oc_build *build);

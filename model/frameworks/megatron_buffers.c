@@ -26,16 +26,8 @@ static bool has_head(const struct oc_build *build)
 static void add_persistent(struct oc_build *build, const char *name, const char *why, const char *source,
                            uint64_t elements, enum oc_dtype dtype, struct oc_tick birth)
 {
-    const struct oc_entry entry = {.name = name,
-                                   .why = why,
-                                   .source = source,
-                                   .elements = elements,
-                                   .count = 1,
-                                   .class = OC_BUFFERS,
-                                   .dtype = (uint8_t)dtype,
-                                   .kind = OC_END_ANY,
-                                   .birth = birth,
-                                   .death = OC_AT(END)};
+    struct oc_entry entry = oc_buffer_entry(name, why, source, elements, dtype);
+    entry.birth = birth;
     oc_build_add(build, &entry);
 }
 

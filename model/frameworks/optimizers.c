@@ -137,15 +137,9 @@ void oc_add_optimizer_states(struct oc_build *build)
 static void add_scratch(struct oc_build *build, const char *name, const char *why, const char *source,
                         uint64_t elements, enum oc_dtype dtype)
 {
-    const struct oc_entry scratch = {.name = name,
-                                     .why = why,
-                                     .source = source,
-                                     .elements = elements,
-                                     .count = 1,
-                                     .class = OC_BUFFERS,
-                                     .dtype = (uint8_t)dtype,
-                                     .birth = OC_AT_SUB(STEP, 2),
-                                     .death = OC_AT_SUB(STEP, 3)};
+    struct oc_entry scratch = oc_buffer_entry(name, why, source, elements, dtype);
+    scratch.birth = OC_AT_SUB(STEP, 2);
+    scratch.death = OC_AT_SUB(STEP, 3);
     oc_build_add(build, &scratch);
 }
 
