@@ -171,9 +171,20 @@ static void the_axis_has_the_capacity_when_it_is_near(void **state)
 {
     (void)state;
     assert_true(oc_axis_scale(50, 80) >= 80);
-    assert_true(oc_axis_scale(10, 80) < 80);
+    assert_true(oc_axis_scale(10, (uint64_t)80 << 30) < (uint64_t)80 << 30);
     assert_true(oc_axis_scale(100, 80) >= 100);
     assert_int_equal(oc_axis_scale(0, 0), 1);
+    const uint64_t gib = 1u << 30;
+    assert_true(oc_axis_scale(13 * gib, 0) == oc_axis_scale(14 * gib, 0)); /* a small change leaves it where it is */
+    uint64_t kept = 0, first = oc_axis_keep(&kept, 14 * gib, 0);
+    assert_true(oc_axis_keep(&kept, 9 * gib, 0) == first && oc_axis_keep(&kept, first / 51 * 50, 0) == first);
+    assert_true(oc_axis_keep(&kept, 5 * gib, 0) < first); /* less than half: it shrinks */
+    assert_true(oc_axis_keep(&kept, 40 * gib, 0) > first);
+    assert_true(oc_axis_keep(&kept, 40 * gib, 80 * gib) > 80 * gib); /* the capacity has come near */
+    for (uint64_t largest = 1; largest < UINT64_MAX / 4; largest += largest / 3 + 1) {
+        uint64_t scale = oc_axis_scale(largest, 0);
+        assert_true(scale >= largest && scale / 2 <= largest + (1u << 20)); /* long enough, and not half empty */
+    }
     assert_true(oc_axis_scale(UINT64_MAX, 1) == UINT64_MAX);
 }
 

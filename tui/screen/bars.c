@@ -85,7 +85,8 @@ static void draw_cell(struct oc_canvas *canvas, int x, int y, const struct shape
     }
 }
 
-/* The class's letter, with its amount where there is room, in the middle of the full cells of its segment. */
+/* The class's letter, with its amount where there is room, in the middle of the full cells of its segment; in a coarse
+ * bar the letter alone, at its beginning. */
 static void draw_label(struct oc_canvas *canvas, int x, int y, const struct oc_bar *bar, const struct shape *shape,
                        int class)
 {
@@ -96,10 +97,10 @@ static void draw_label(struct oc_canvas *canvas, int x, int y, const struct oc_b
     oc_format_amount(bar->classes[class], bar->unit, 0, amount, sizeof amount);
     snprintf(text, sizeof text, "%c %s", canvas->theme->classes[class].letter, amount);
     int length = (int)strlen(text);
-    if (bar->ghost || end - first < length + 2) length = 1;
+    if (bar->ghost || bar->coarse || end - first < length + 2) length = 1;
     if (end - first < 3) return;
     struct oc_style style = fill_style(canvas, class);
-    int at = first + (end - first - length) / 2;
+    int at = first + (bar->coarse ? 1 : (end - first - length) / 2); /* where it stays while the end moves */
     for (int i = 0; i < length; i++) oc_canvas_put(canvas, x + at + i, y, style, (unsigned char)text[i]);
 }
 
@@ -123,12 +124,31 @@ void oc_bar_draw(struct oc_canvas *canvas, int x, int y, int width, const struct
     }
 }
 
+/* The next of a few round lengths, so that the axis stays where it is while values change a little. */
+static uint64_t round_length(uint64_t bytes)
+{
+    static const int tenths[] = {10, 12, 15, 20, 25, 30, 40, 50, 60, 80};
+    uint64_t one = oc_axis_unit(bytes) == OC_UNIT_MIB ? 1u << 20 : 1u << 30;
+    for (uint64_t power = one / 1024; power < UINT64_MAX / 80; power *= 10)
+        for (size_t i = 0; i < sizeof tenths / sizeof tenths[0]; i++)
+            if (power / 10 * (uint64_t)tenths[i] >= bytes) return power / 10 * (uint64_t)tenths[i];
+    return bytes;
+}
+
 uint64_t oc_axis_scale(uint64_t largest, uint64_t capacity)
 {
-    uint64_t scale = largest;
-    if (capacity && capacity / 3 <= largest && capacity > scale) scale = capacity;
-    scale = oc_add(scale, scale / 25); /* a little air after the longest bar */
-    return scale ? scale : 1;
+    bool with_capacity = capacity && capacity / 3 <= largest;
+    uint64_t air = oc_add(largest, largest / 50); /* a little after the longest bar */
+    if (with_capacity && air <= capacity) return oc_add(capacity, capacity / 25);
+    return air ? round_length(air) : 1;
+}
+
+uint64_t oc_axis_keep(uint64_t *kept, uint64_t largest, uint64_t capacity)
+{
+    uint64_t scale = oc_axis_scale(largest, capacity);
+    bool with_capacity = capacity && capacity / 3 <= largest && scale / 2 < capacity;
+    if (with_capacity || *kept < oc_add(largest, largest / 50) || *kept / 2 > largest) *kept = scale;
+    return *kept;
 }
 
 enum oc_unit oc_axis_unit(uint64_t scale)

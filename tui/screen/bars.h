@@ -22,13 +22,18 @@ struct oc_bar {
     uint64_t capacity;       /* bytes where the line is drawn and '!' begins; 0 = none */
     enum oc_unit unit;       /* of the amounts inside long segments */
     bool ghost;              /* a bar for comparison: letters without amounts */
-    bool coarse;             /* whole cells only: half the bytes to a terminal, for rows that say the same again */
+    bool coarse;             /* whole cells and letters only: half the bytes to a terminal, for rows of many */
 };
 
 void oc_bar_draw(struct oc_canvas *canvas, int x, int y, int width, const struct oc_bar *bar);
 
-/* The length of the axis for bars up to `largest`: the capacity is on it when it is not far beyond them. Never 0. */
+/* The length of the axis for bars up to `largest`, a round number: the capacity is on it when it is not far beyond
+ * them, and it then ends just after it. Never 0. */
 uint64_t oc_axis_scale(uint64_t largest, uint64_t capacity);
+
+/* The same, but an axis that was kept stays as it is while the longest bar fills half of it: what is drawn on it can
+ * then be compared from one change to the next. `*kept` is 0 at first. */
+uint64_t oc_axis_keep(uint64_t *kept, uint64_t largest, uint64_t capacity);
 
 /* MiB for short axes, otherwise GiB. */
 enum oc_unit oc_axis_unit(uint64_t scale);

@@ -71,6 +71,13 @@ static void draw_verdict(const struct oc_app *app, struct oc_canvas *canvas, str
     oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
 }
 
+/* The first sentences say what the rest of the screen does not; w shows all. */
+static int reason_sentences(const struct oc_app *app)
+{
+    enum { MOST = 4 };
+    return app->reason.n < MOST ? app->reason.n : MOST;
+}
+
 /* Sentences one after the other, each on a new row where there is room for that. */
 static void draw_reason(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
 {
@@ -84,10 +91,10 @@ static void draw_reason(const struct oc_app *app, struct oc_canvas *canvas, stru
         int n = oc_canvas_wrap(canvas, inner, 0, OC_ROLE_STALE, text);
         inner.y += n, inner.h -= n;
     }
-    for (int i = 0; i < app->reason.n; i++)
+    for (int i = 0; i < reason_sentences(app); i++)
         rows += oc_canvas_wrap(NULL, inner, 0, OC_ROLE_TEXT, app->reason.sentence[i]);
     text[0] = '\0';
-    for (int i = 0; i < app->reason.n && used < sizeof text; i++)
+    for (int i = 0; i < reason_sentences(app) && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
                                  i == 0            ? ""
                                  : rows <= inner.h ? "\n"
@@ -100,7 +107,7 @@ static int reason_rows(const struct oc_app *app, int width)
 {
     struct oc_rect inner = {0, 0, width - 2, 0};
     int rows = app->stale ? 3 : 0;
-    for (int i = 0; i < app->reason.n; i++)
+    for (int i = 0; i < reason_sentences(app); i++)
         rows += oc_canvas_wrap(NULL, inner, 0, OC_ROLE_TEXT, app->reason.sentence[i]);
     return rows;
 }
@@ -123,21 +130,22 @@ static void want(const struct oc_app *app, struct oc_rect rect, struct oc_block 
     blocks[MOMENTS] = (struct oc_block){blank ? moments : 0, blank ? moments + blank : 0, 5};
 }
 
-static void draw_block(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int block, bool legend)
+static void draw_block(const struct oc_app *app, struct oc_fit_state *state, struct oc_canvas *canvas,
+                       struct oc_rect rect, int block, bool legend)
 {
     switch (block) {
-    case BARS: oc_fit_bars_draw(app, canvas, rect, legend); break;
+    case BARS: oc_fit_bars_draw(app, state, canvas, rect, legend); break;
     case PROBE: oc_fit_probe_draw(app, canvas, rect); break;
     case TABLE: oc_fit_table_draw(app, canvas, rect); break;
     case VERDICT: draw_verdict(app, canvas, rect); break;
     case REASON: draw_reason(app, canvas, rect); break;
-    case MOMENTS: oc_fit_moments_draw(app, canvas, rect); break;
+    case MOMENTS: oc_fit_moments_draw(app, state, canvas, rect); break;
     }
 }
 
-static void draw(const struct oc_app *app, void *state, struct oc_canvas *canvas, struct oc_rect rect)
+static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canvas, struct oc_rect rect)
 {
-    (void)state;
+    struct oc_fit_state *state = memory;
     static const int order[BLOCKS] = {BARS, PROBE, TABLE, VERDICT, MOMENTS, REASON};
     struct oc_block blocks[BLOCKS];
     int heights[BLOCKS], y = rect.y;
@@ -149,8 +157,9 @@ static void draw(const struct oc_app *app, void *state, struct oc_canvas *canvas
         y += heights[block];
         if (part.h <= 0) continue;
         if (rect.h >= ROOMY && block != REASON && part.h == blocks[block].most) part.h--;
-        draw_block(app, canvas, part, block, heights[TABLE] == 0);
+        draw_block(app, state, canvas, part, block, heights[TABLE] == 0);
     }
 }
 
-const struct oc_view_ops oc_view_fit = {.title = "Fit", .brief = "Fit", .draw = draw};
+const struct oc_view_ops oc_view_fit = {
+    .title = "Fit", .brief = "Fit", .state_size = sizeof(struct oc_fit_state), .draw = draw};

@@ -64,6 +64,7 @@ static void draw_row(struct chart *chart, const struct row *row)
     oc_bar_draw(chart->canvas, x, chart->y, width, &bar);
     draw_tail(chart, x, row);
     oc_format_amount(row->peak->allocated, chart->unit, AMOUNT - 2, amount, sizeof amount);
+    if (row->peak->allocated == 0) amount[0] = '\0';
     oc_canvas_right(chart->canvas, x + width, chart->y, AMOUNT, row->ghost ? OC_ROLE_DIM : OC_ROLE_TEXT, amount);
     chart->y++;
 }
@@ -90,9 +91,9 @@ static uint64_t largest_row(const struct oc_app *app)
     return largest;
 }
 
-static uint64_t axis_of(const struct oc_app *app)
+static uint64_t axis_of(const struct oc_app *app, struct oc_fit_state *state)
 {
-    return oc_axis_scale(largest_row(app), app->zoom ? 0 : app->answer->plan.capacity);
+    return oc_axis_keep(&state->peaks, largest_row(app), app->zoom ? 0 : app->answer->plan.capacity);
 }
 
 static void stages_label(const struct oc_answer *answer, const struct oc_group *group, char *text, size_t size)
@@ -149,9 +150,10 @@ static void draw_companions(const struct oc_app *app, struct chart *chart)
     }
 }
 
-void oc_fit_bars_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, bool legend)
+void oc_fit_bars_draw(const struct oc_app *app, struct oc_fit_state *state, struct oc_canvas *canvas,
+                      struct oc_rect rect, bool legend)
 {
-    struct chart chart = {canvas, rect, axis_of(app), app->answer->plan.capacity, OC_UNIT_GIB, rect.y};
+    struct chart chart = {canvas, rect, axis_of(app, state), app->answer->plan.capacity, OC_UNIT_GIB, rect.y};
     struct oc_group groups[MOST_GROUPS];
     int left_out;
     chart.unit = oc_axis_unit(chart.scale);
@@ -183,21 +185,46 @@ int oc_fit_moments_rows(const struct oc_app *app)
     return rows > 1 ? rows : 0;
 }
 
-void oc_fit_moments_draw(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect)
+/* What is there in every moment of the steady step, per class; returns the sum. */
+static uint64_t always_there(const struct oc_rank *rank, uint64_t always[OC_CLASSES])
+{
+    uint64_t sum = 0;
+    for (int class = 0; class < OC_CLASSES; class ++) {
+        always[class] = UINT64_MAX;
+        for (int i = 0; i < OC_MOMENTS; i++) {
+            const struct oc_instant *instant = &rank->moments[OC_STEADY][i];
+            if (instant->exists && instant->classes[class] < always[class]) always[class] = instant->classes[class];
+        }
+        if (always[class] == UINT64_MAX) always[class] = 0;
+        sum += always[class];
+    }
+    return sum;
+}
+
+void oc_fit_moments_draw(const struct oc_app *app, struct oc_fit_state *state, struct oc_canvas *canvas,
+                         struct oc_rect rect)
 {
     const struct oc_rank *rank = oc_fit_worst(app->answer);
-    struct chart chart = {canvas, rect, axis_of(app), app->answer->plan.capacity, OC_UNIT_GIB, rect.y};
-    chart.unit = oc_axis_unit(chart.scale);
+    uint64_t always[OC_CLASSES], sum = always_there(rank, always), most = 0;
+    char amount[OC_BYTES_TEXT];
+    for (int i = 0; i < OC_MOMENTS; i++)
+        if (rank->moments[OC_STEADY][i].exists) most = larger(most, rank->moments[OC_STEADY][i].allocated);
+    struct chart chart = {canvas, rect,        oc_axis_keep(&state->added, most > sum ? most - sum : 0, 0),
+                          0,      OC_UNIT_GIB, rect.y};
+    oc_format_bytes(sum, OC_UNIT_GIB, amount, sizeof amount);
     oc_canvas_print(canvas, rect.x + 1, chart.y++, rect.w - 2, OC_ROLE_TITLE,
-                    "The largest instant of each moment of a step, %s", oc_unit_name(chart.unit));
-    for (int i = 0; i < OC_MOMENTS; i++) {
+                    "What each moment of a step adds to the %s that are always there", amount);
+    for (int i = 0; i < OC_MOMENTS && chart.y < rect.y + rect.h; i++) {
         char name[24];
         const struct oc_instant *instant = &rank->moments[OC_STEADY][i];
         if (!instant->exists) continue;
+        struct oc_instant added = *instant;
+        for (int class = 0; class < OC_CLASSES; class ++) added.classes[class] -= always[class];
+        added.allocated -= sum;
         snprintf(name, sizeof name, "%s", oc_moment_name((enum oc_moment)i));
         for (char *at = name; *at; at++) /* "after_step" is a name for programs */
             if (*at == '_') *at = ' ';
-        draw_row(&chart, &(struct row){name, instant, 0, false, true});
+        draw_row(&chart, &(struct row){name, &added, 0, false, true});
     }
 }
 

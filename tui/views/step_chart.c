@@ -261,7 +261,7 @@ static void choose_columns(struct oc_step_state *state, int width)
 static void draw_static(const struct chart *chart, int y)
 {
     char amount[OC_BYTES_TEXT];
-    struct oc_bar bar = {chart->below, chart->state->timeline.static_bytes, 0, OC_UNIT_GIB, false, true};
+    struct oc_bar bar = {chart->below, chart->state->timeline.static_bytes, 0, OC_UNIT_GIB, false, false};
     if (!bar.scale) bar.scale = 1;
     oc_format_amount(chart->state->timeline.static_bytes, OC_UNIT_GIB, AXIS - 2, amount, sizeof amount);
     oc_canvas_right(chart->canvas, chart->plot.x - AXIS, y, AXIS - 1, OC_ROLE_TEXT, amount);
