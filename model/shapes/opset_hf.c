@@ -20,22 +20,6 @@
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
-/* A tensor of the head or the loss that lives until the loss has been computed. */
-#define UNTIL_LOSS(name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
-    {                                                                                                                  \
-        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = OC_END_HERE, .birth = birth_,  \
-        .death = OC_LOSS_AT(death_), .keep = OC_F_NEVER, .why = why_, .dims = {                                        \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
-/* One that backward needs, too. */
-#define FROM_LOSS(name_, need_, without_, role_, birth_, release_, why_, ...)                                          \
-    {                                                                                                                  \
-        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = OC_END_HERE, .birth = birth_,  \
-        .release = OC_BWD(HEAD, release_), .why = why_, .dims = {                                                      \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
 #define RESIDUAL(need_, without_, end_, birth_, death_, why_)                                                          \
     {                                                                                                                  \
         .name = "grad_residual", .dims = {T, H}, .role = OC_R_STREAM, .end = end_, .need = need_, .without = without_, \
@@ -94,7 +78,7 @@ static const struct oc_tensor rows[] = {
                "the loss's graph holds log-probabilities, not logits", T, V),
     UNTIL_LOSS("logits", FUSED | LF, NO_LM, COMPUTE, OC_FWD(HEAD, 7), 1, "until they have been cast to fp32", T, V),
     UNTIL_LOSS("logits", FUSED | SHIFT, NO_LM | LF, COMPUTE, OC_FWD(HEAD, 7), 2, "until they have been shifted", T, V),
-    FROM_LOSS("logits", FUSED, NO_LM | LF | SHIFT, COMPUTE, OC_FWD(HEAD, 7), 4,
+    FROM_LOSS("logits", FUSED, NO_LM | LF | SHIFT, COMPUTE, OC_FWD(HEAD, 7), OC_BWD(HEAD, 4),
               "a fused loss turns them into their gradient in place", T, V),
 
     /* ---- loss ---- */
@@ -102,21 +86,21 @@ static const struct oc_tensor rows[] = {
                "logits.float() before the cross entropy", T, V),
     UNTIL_LOSS("logits.fp32", LF | FUSED | SHIFT, NO_LM, FP32, OC_LOSS_AT(0), 2, "logits.float() before the loss", T,
                V),
-    FROM_LOSS("logits.fp32", LF | FUSED, NO_LM | SHIFT, FP32, OC_LOSS_AT(0), 3,
+    FROM_LOSS("logits.fp32", LF | FUSED, NO_LM | SHIFT, FP32, OC_LOSS_AT(0), OC_BWD(HEAD, 3),
               "a fused loss turns them into their gradient in place", T, V),
     UNTIL_LOSS("logits.shifted", SHIFT, NO_LM | LINEAR | FUSED, LOGPROB, OC_LOSS_AT(0), 2,
                "transformers before 4.48: logits[..., :-1, :].contiguous()", T, V),
-    FROM_LOSS("logits.shifted", SHIFT | FUSED, NO_LM, LOGPROB, OC_LOSS_AT(1), 3,
+    FROM_LOSS("logits.shifted", SHIFT | FUSED, NO_LM, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 3),
               "a fused loss turns them into their gradient in place", T, V),
-    FROM_LOSS("log_probabilities", 0, NO_LM | LINEAR | FUSED, LOGPROB, OC_LOSS_AT(1), 2, "log-softmax keeps its result",
-              T, V),
+    FROM_LOSS("log_probabilities", 0, NO_LM | LINEAR | FUSED, LOGPROB, OC_LOSS_AT(1), OC_BWD(HEAD, 2),
+              "log-softmax keeps its result", T, V),
     UNTIL_LOSS("logits.piece", LINEAR, NO_LM, COMPUTE, OC_LOSS_AT(0), 2, "logits of a piece of the tokens",
                OC_D_LOSS_ROWS, V),
     UNTIL_LOSS("logits.piece_fp32", LINEAR | HALF, NO_LM, FP32, OC_LOSS_AT(0), 2, "the same in fp32", OC_D_LOSS_ROWS,
                V),
-    FROM_LOSS("head.grad_norm_output", LINEAR, NO_LM, COMPUTE, OC_LOSS_AT(0), 7,
+    FROM_LOSS("head.grad_norm_output", LINEAR, NO_LM, COMPUTE, OC_LOSS_AT(0), OC_BWD(HEAD, 7),
               "a fused linear loss computes gradients in forward: of its input", T, H),
-    FROM_LOSS("head.grad_output_weight", LINEAR, NO_LM | OC_F_FREE_HEAD, WEIGHTS, OC_LOSS_AT(0), 3,
+    FROM_LOSS("head.grad_output_weight", LINEAR, NO_LM | OC_F_FREE_HEAD, WEIGHTS, OC_LOSS_AT(0), OC_BWD(HEAD, 3),
               "a fused linear loss computes gradients in forward: of the output layer", V, H),
 
     /* ---- head: backward ---- */

@@ -102,6 +102,22 @@
         }                                                                                                              \
     }
 
+/* A tensor of the head or the loss that dies at loss sub-step `death`; one that backward needs until `release`. */
+#define UNTIL_LOSS(name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = OC_END_HERE, .birth = birth_,  \
+        .death = OC_LOSS_AT(death_), .keep = OC_F_NEVER, .why = why_, .dims = {                                        \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+#define FROM_LOSS(name_, need_, without_, role_, birth_, release_, why_, ...)                                          \
+    {                                                                                                                  \
+        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = OC_END_HERE, .birth = birth_,  \
+        .release = release_, .why = why_, .dims = {                                                                    \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+
 #define FP32_INPUT "an eager RMSNorm computes in fp32: the copy of its input is kept"
 #define SCALING    "kept for the gradient of the norm's weight"
 

@@ -20,21 +20,6 @@
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
-/* A tensor of the head or the loss that dies at loss sub-step `death`; one that backward needs until `release`. */
-#define UNTIL_LOSS(name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
-    {                                                                                                                  \
-        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = OC_END_HERE, .birth = birth_,  \
-        .death = OC_LOSS_AT(death_), .keep = OC_F_NEVER, .why = why_, .dims = {                                        \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
-#define FROM_LOSS(name_, need_, without_, role_, birth_, release_, why_, ...)                                          \
-    {                                                                                                                  \
-        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = OC_END_HERE, .birth = birth_,  \
-        .release = release_, .why = why_, .dims = {                                                                    \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
 #define RESIDUAL(need_, without_, end_, birth_, why_)                                                                  \
     {                                                                                                                  \
         .name = "grad_residual", .dims = {T, H}, .role = OC_R_STREAM, .end = end_, .need = need_, .without = without_, \
