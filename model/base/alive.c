@@ -26,30 +26,17 @@ static bool is_here(const struct counter *counter, const struct oc_place *place)
     return place->iteration == OC_STEADY && place->moment == counter->moment && place->tick.phase != OC_PH_START;
 }
 
-/* The moment that was looked for is over. */
-static bool has_passed(const struct counter *counter, const struct oc_place *place)
+/* A moment has the level after each birth in it; where nothing is born in it, the level when it is over. */
+static void look_before(struct counter *counter, const struct oc_place *place)
 {
-    if (place->iteration != OC_STEADY) return false;
-    if (counter->moment == OC_M_FORWARD) return place->tick.phase >= OC_PH_FORWARD;
-    if (counter->moment == OC_M_BACKWARD) return place->tick.phase >= OC_PH_REDUCE;
-    return place->moment > counter->moment;
-}
-
-/* A moment has the level after each birth in it; outside slots also the one after its first deaths; and where nothing
- * is born in it, the level when it is over. */
-static void look_before(struct counter *counter, const struct oc_event *event)
-{
-    if (counter->highest_after >= 0) return;
-    const bool outside = event->place.micro_batch < 0;
-    if (has_passed(counter, &event->place) || (is_here(counter, &event->place) && event->birth && outside))
-        note(counter);
+    if (counter->highest_after < 0 && place->iteration == OC_STEADY && place->moment > counter->moment) note(counter);
 }
 
 static bool count(const struct oc_event *event, void *user)
 {
     struct counter *counter = user;
     if (counter->to_highest && counter->events == counter->highest_after) return false;
-    look_before(counter, event);
+    look_before(counter, &event->place);
     const struct oc_entry *entry = &counter->ledger->entries[event->entry];
     const uint64_t block = entry->bytes + oc_entry_rounding(entry);
     if (event->birth) {

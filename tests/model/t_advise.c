@@ -184,6 +184,29 @@ static void what_could_be_taken_back(void **state)
     find("batch.micro 1 -> 8, batch.accum 8 -> 1");
 }
 
+/* What only the framework's own checks refuse: kept inputs split over tp beside sequence parallelism. */
+static void what_megatron_refuses(void **state)
+{
+    (void)state;
+#define RUN "framework=megatron", "model.name=llama-3-8b", "tp=8", "batch.seq=4096", "recompute=full"
+    static const char *const sequence[] = {"parallel.sp=true", "parallel.sp=false"};
+    for (int i = 0; i < 2; i++) {
+        struct oc_config half = help_config(HELP_WORDS(RUN, "batch.micro=4", "batch.accum=2", sequence[i]));
+        char capacity[64];
+        bool partitions = false;
+        assert_true(oc_answer(&half, &answer, NULL, alloc, NULL));
+        snprintf(capacity, sizeof capacity, "gpu.capacity=%" PRIu64, answer.verdict.device.high);
+        ADVISE(RUN, "batch.micro=8", sequence[i], capacity);
+        assert_true(advices.n > 0);
+        for (int n = 0; n < advices.n; n++) {
+            char text[400];
+            partitions = partitions || strstr(oc_advice_text(&advices.list[n], text, sizeof text), "partition");
+        }
+        assert_true(partitions == (i == 1));
+    }
+#undef RUN
+}
+
 static void without_a_gpu_there_is_no_advice(void **state)
 {
     (void)state;
@@ -248,6 +271,15 @@ static void check_one(const struct oc_advice *advice, const struct oc_config *co
     assert_true(advice->effect == OC_EFFECT_TRAINING || advice->cost.samples == plan.c.batch_global);
 }
 
+/* The same numbers of the same options: one of them is the smaller step. */
+static bool same_numbers(const struct oc_advice *a, const struct oc_advice *b)
+{
+    bool same = a->n_changes == b->n_changes && a->effect == b->effect && a->effect < OC_EFFECT_RANKS;
+    for (int i = 0; same && i < a->n_changes; i++)
+        same = a->changes[i].option == b->changes[i].option && oc_option(a->changes[i].option)->type == OC_T_INT;
+    return same;
+}
+
 static void suggestions_hold(void **state)
 {
     (void)state;
@@ -272,6 +304,7 @@ static void suggestions_hold(void **state)
         for (int i = 0; i < advices.n; i++) {
             check_one(&advices.list[i], &config);
             several += advices.list[i].n_steps > 1;
+            for (int j = 0; j < i; j++) assert_false(same_numbers(&advices.list[i], &advices.list[j]));
             for (int j = 0; j < advices.n; j++)
                 if (i != j && dominates(&advices.list[i], &advices.list[j])) {
                     char a[400], b[400];
@@ -293,6 +326,7 @@ int main(void)
         cmocka_unit_test(pairs_where_no_single_change_suffices),
         cmocka_unit_test(the_nearest_where_nothing_fits),
         cmocka_unit_test(what_could_be_taken_back),
+        cmocka_unit_test(what_megatron_refuses),
         cmocka_unit_test(without_a_gpu_there_is_no_advice),
         cmocka_unit_test(suggestions_hold),
     };

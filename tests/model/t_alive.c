@@ -54,6 +54,20 @@ static void entries_add_up_to_every_moment(void **state)
     oc_alloc_destroy(alloc);
 }
 
+/* Of parameters without a shape nothing is born in forward, and gradients in backward. */
+static void quiet_moments_have_the_level_around_them(void **state)
+{
+    (void)state;
+    static const char *const frameworks[] = {"framework=pytorch", "framework=article", "framework=megatron"};
+    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
+        const struct oc_plan plan = help_plan(HELP_WORDS(frameworks[i], "model.params=7e9", "precision=fp16"));
+        struct oc_rank rank;
+        help_rank(&plan, 0, &ledger, &rank);
+        for (int m = 0; m < OC_MOMENTS; m++)
+            if (rank.moments[OC_STEADY][m].exists) check_moment(&rank.moments[OC_STEADY][m], false);
+    }
+}
+
 /* Large blocks that are not split hold more than was asked for. */
 static void rests_of_large_blocks_are_an_entry(void **state)
 {
@@ -74,6 +88,7 @@ static void rests_of_large_blocks_are_an_entry(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(entries_add_up_to_every_moment),
+                                       cmocka_unit_test(quiet_moments_have_the_level_around_them),
                                        cmocka_unit_test(rests_of_large_blocks_are_an_entry)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

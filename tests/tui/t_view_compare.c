@@ -23,6 +23,11 @@ static void set(struct help_screen *screen, const char *assignment)
     "framework=megatron", "model.name=llama-3-8b", "precision=fp16", "tp=8", "sp=true", "batch.seq=4096",              \
         "batch.accum=4", "optimizer=sgd", "recompute=full"
 
+static const struct oc_verdict *verdict(struct help_screen *screen)
+{
+    return &screen->app.answer->verdict;
+}
+
 /* ---- compare ---- */
 
 static void without_a_base_it_says_how(void **state)
@@ -100,12 +105,24 @@ static void stages_are_compared(void **state)
     help_screen_free(screen);
 }
 
-/* ---- fixes ---- */
-
-static const struct oc_verdict *verdict(struct help_screen *screen)
+/* Where no stage was chosen, each side shows its own worst. */
+static void the_worst_of_each(void **state)
 {
-    return &screen->app.answer->verdict;
+    (void)state;
+    struct help_screen *screen = HELP_SCREEN(80, 24, "framework=megatron", "model.name=llama-3-8b", "pp=2",
+                                             "batch.accum=1", "batch.seq=8192", "batch.micro=4", "recompute=full");
+    assert_int_equal(verdict(screen)->worst_stage, 1);
+    help_keys(screen, "b");
+    set(screen, "batch.micro=1");
+    set(screen, "recompute=none");
+    set(screen, "batch.accum=16");
+    assert_int_equal(verdict(screen)->worst_stage, 0);
+    help_keys(screen, "5");
+    help_drawn(screen, "stages 0 and 1", true);
+    help_screen_free(screen);
 }
+
+/* ---- fixes ---- */
 
 static void a_fix_is_one_step(void **state)
 {
@@ -117,7 +134,9 @@ static void a_fix_is_one_step(void **state)
     help_drawn(screen, "Single changes that make it fit", true);
     help_drawn(screen, "DOES NOT FIT", true);
     const int before = screen->app.undo.at;
+    const struct oc_config second = screen->app.fixes->advices.list[1].config;
     help_keys(screen, "j\n");
+    assert_memory_equal(&oc_app_case(&screen->app)->config, &second, sizeof second);
     assert_int_equal(screen->app.mode, OC_MODE_NORMAL);
     assert_int_equal(screen->app.undo.at, before + 1);
     assert_true(verdict(screen)->fits);
@@ -187,11 +206,17 @@ static void the_list_scrolls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_base_it_says_how), cmocka_unit_test(a_change_is_told),
-        cmocka_unit_test(an_option_is_gone_to),       cmocka_unit_test(moments_are_compared),
-        cmocka_unit_test(stages_are_compared),        cmocka_unit_test(a_fix_is_one_step),
-        cmocka_unit_test(closing_changes_nothing),    cmocka_unit_test(where_it_fits_something_is_taken_back),
-        cmocka_unit_test(why_there_is_no_list),       cmocka_unit_test(the_list_scrolls),
+        cmocka_unit_test(without_a_base_it_says_how),
+        cmocka_unit_test(a_change_is_told),
+        cmocka_unit_test(an_option_is_gone_to),
+        cmocka_unit_test(moments_are_compared),
+        cmocka_unit_test(stages_are_compared),
+        cmocka_unit_test(the_worst_of_each),
+        cmocka_unit_test(a_fix_is_one_step),
+        cmocka_unit_test(closing_changes_nothing),
+        cmocka_unit_test(where_it_fits_something_is_taken_back),
+        cmocka_unit_test(why_there_is_no_list),
+        cmocka_unit_test(the_list_scrolls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
