@@ -60,6 +60,14 @@ static bool answer(struct subject *s)
     return oc_answer(&s->config, s->answer, NULL, s->alloc, &s->error);
 }
 
+/* The whole search space of advice, on a GPU that no single change and no pair makes it fit. */
+static bool advise(struct subject *s)
+{
+    static struct oc_advices advices;
+    struct oc_config config = s->config;
+    return oc_config_assign(&config, "gpu=t4", NULL, &s->error) && oc_advise(&config, s->alloc, &advices, &s->error);
+}
+
 /* The program itself, on a launch script. */
 static bool check_script(struct subject *s)
 {
@@ -91,6 +99,7 @@ static const struct {
     {"estimate all stages, with their peaks", estimate_all, 20, 2000},
     {"reserve of the worst stage", reserve_worst, 2000, 100},
     {"answer: all stages estimated and reserved", answer, 4000, 50},
+    {"advise: the whole search space", advise, 200000, 5},
     {"process start: --version", start_program, 30000, 20},
     {"process: check on a launch script", check_script, 10000, 20},
 };
