@@ -11,7 +11,7 @@
 #include "tui/views/fixes.h"
 #include "tui/views/views.h"
 
-enum { KEPT = 2 }; /* ledgers: of the answer and of the base */
+enum { KEPT = 3, REPLAYED = 2 }; /* ledgers: of the answer, of the base, and the one that is replayed */
 
 void oc_app_say(struct oc_app *app, bool bad, const char *format, ...)
 {
@@ -32,19 +32,65 @@ enum oc_option_id oc_app_option(const struct oc_app *app)
     return app->panel.focus.option;
 }
 
+static struct oc_alloc *alloc_of(const struct oc_app *app, const struct oc_plan *plan)
+{
+    return app->alloc[plan->c.allocator_expandable_segments ? 1 : 0];
+}
+
 /* A configuration's answer, reserved bytes included: replayed through the allocator that the plan asks for. */
 static bool answer_to(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer,
                       struct oc_error *error)
 {
     if (!app->model->resolve(config, &answer->plan, NULL, error)) return false;
-    struct oc_alloc *alloc = app->alloc[answer->plan.c.allocator_expandable_segments ? 1 : 0];
-    return app->model->answer(config, answer, NULL, alloc, error);
+    return app->model->answer(config, answer, NULL, alloc_of(app, &answer->plan), error);
+}
+
+static bool is_lazy(const struct oc_app *app)
+{
+    return app->model->reserve && app->model->judge;
+}
+
+/* A stage's reserved bytes, and the verdict with them. */
+static void replay(struct oc_app *app, struct oc_answer *answer, int stage)
+{
+    struct oc_kept_ledger *kept = &app->kept[REPLAYED];
+    struct oc_error error;
+    if (!kept->ledger) kept->ledger = malloc(sizeof *kept->ledger);
+    if (kept->ledger && app->model->estimate(&answer->plan, stage, kept->ledger, &error))
+        app->model->reserve(&answer->plan, kept->ledger, alloc_of(app, &answer->plan), &answer->ranks[stage]);
+    app->model->judge(&answer->plan, answer->ranks, answer->n_ranks, &answer->verdict);
+}
+
+/* The answer, of which one stage is replayed: the fullest by what is allocated. */
+static bool answer_current(struct oc_app *app, struct oc_answer *answer, struct oc_error *error)
+{
+    const struct oc_config *config = &oc_app_case(app)->config;
+    if (!is_lazy(app)) return answer_to(app, config, answer, error);
+    if (!app->model->answer(config, answer, NULL, NULL, error)) return false;
+    int stage = (int)answer->verdict.worst_stage;
+    replay(app, answer, stage);
+    memset(app->replayed, 0, sizeof app->replayed);
+    app->replayed[stage] = true;
+    app->unsettled = answer->n_ranks - 1;
+    return true;
+}
+
+bool oc_app_settle(struct oc_app *app)
+{
+    int stage = 0;
+    if (!app->unsettled) return false;
+    while (stage < app->answer->n_ranks && app->replayed[stage]) stage++;
+    replay(app, app->answer, stage);
+    app->replayed[stage] = true;
+    if (--app->unsettled > 0) return false;
+    app->model->explain(app->answer, &app->reason);
+    return true;
 }
 
 /* On failure the last answer stays and is marked stale. */
 void oc_app_recompute(struct oc_app *app)
 {
-    if (!answer_to(app, &oc_app_case(app)->config, app->spare, &app->error)) {
+    if (!answer_current(app, app->spare, &app->error)) {
         app->stale = true;
         return;
     }

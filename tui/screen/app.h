@@ -32,6 +32,11 @@ struct oc_app_model {
     void (*compare)(const struct oc_side *a, const struct oc_side *b, int moment, struct oc_comparison *comparison);
     bool (*advise)(const struct oc_config *config, struct oc_alloc *alloc, struct oc_advices *advices,
                    struct oc_error *error);
+    /* Where both are there, the frame after a key waits for the replay of one stage alone; the others follow when no
+     * key is waiting. NULL: `answer` replays all of them. */
+    bool (*reserve)(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,
+                    struct oc_rank *rank);
+    void (*judge)(const struct oc_plan *plan, const struct oc_rank *ranks, int n_ranks, struct oc_verdict *verdict);
 };
 
 enum oc_mode {
@@ -99,13 +104,15 @@ struct oc_app {
     struct oc_answer *answer; /* of the last case that resolved */
     struct oc_answer *spare;  /* the next one is computed here, so that a failure leaves the last one standing */
     struct oc_reason reason;
-    bool stale; /* the current case does not resolve: answer is of an earlier one, error says why */
+    bool replayed[OC_MAX_STAGES]; /* stages of the answer whose reserved bytes are known */
+    int unsettled;                /* how many are not */
+    bool stale;                   /* the current case does not resolve: answer is of an earlier one, error says why */
     struct oc_error error;
 
     struct oc_answer *base; /* frozen to compare with */
     struct oc_case base_case;
     bool has_base;
-    struct oc_kept_ledger *kept; /* [0] of the answer, [1] of the base */
+    struct oc_kept_ledger *kept; /* [0] of the answer, [1] of the base, [2] to replay */
 
     struct oc_probe_shape shape;
     uint64_t probe_bytes; /* how large the host probe may be */
@@ -151,6 +158,10 @@ void oc_app_end(struct oc_app *app);
 /* One key, or one request by itself. */
 void oc_app_key(struct oc_app *app, int key);
 void oc_app_request(struct oc_app *app, enum oc_request request);
+
+/* Replays one more stage of the answer. True when that was the last one and the screen may look different now; false
+ * when there is more to do, or nothing (app->unsettled says which). */
+bool oc_app_settle(struct oc_app *app);
 
 /* Tells the lanes about the current plan when it has changed. Call after drawing: it computes the probe's shape. The
  * flags live_dirty and probe_now say whether there is anything to tell; it clears them. */

@@ -178,6 +178,7 @@ void oc_change_base(struct oc_app *app)
 {
     app->has_base = !app->has_base;
     if (app->has_base) {
+        while (app->unsettled) oc_app_settle(app);
         *app->base = *app->answer;
         app->base_case = app->answered;
     }
@@ -192,6 +193,7 @@ void oc_change_swap(struct oc_app *app)
         return;
     }
     struct oc_case base = app->base_case;
+    while (app->unsettled) oc_app_settle(app);
     uint64_t peak = worst(app->answer)->peak.allocated;
     *app->base = *app->answer;
     app->base_case = app->answered;

@@ -31,13 +31,13 @@ static int section_of(enum oc_option_id option)
 
 int oc_panel_rows(const struct oc_panel *panel, struct oc_panel_row rows[OC_PANEL_ROWS])
 {
-    int n = 0;
-    const char *name;
-    for (int section = 0; section < OC_PANEL_SECTIONS && (name = oc_panel_section(section)); section++) {
+    int n = 0, sections = 0;
+    for (int id = 0; id < OC_OPTIONS; id++)
+        if (panel->sections[id] >= sections) sections = panel->sections[id] + 1;
+    for (int section = 0; section < sections; section++) {
         rows[n++] = (struct oc_panel_row){section, OC_OPTIONS};
         for (int id = 0; id < OC_OPTIONS && !panel->folded[section]; id++)
-            if (strcmp(oc_option((enum oc_option_id)id)->group, name) == 0)
-                rows[n++] = (struct oc_panel_row){section, (enum oc_option_id)id};
+            if (panel->sections[id] == section) rows[n++] = (struct oc_panel_row){section, (enum oc_option_id)id};
     }
     return n;
 }
@@ -54,6 +54,7 @@ void oc_panel_start(struct oc_panel *panel, enum oc_option_id option)
     static const char *const open[] = {"Precision", "Parallel", "Optimizer", "Recompute", "Batch"};
     const char *name;
     *panel = (struct oc_panel){0};
+    for (int id = 0; id < OC_OPTIONS; id++) panel->sections[id] = (uint8_t)section_of((enum oc_option_id)id);
     for (int section = 0; section < OC_PANEL_SECTIONS && (name = oc_panel_section(section)); section++) {
         panel->folded[section] = true;
         for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
@@ -77,7 +78,7 @@ void oc_panel_fold(struct oc_panel *panel, bool fold)
 
 void oc_panel_show(struct oc_panel *panel, enum oc_option_id option)
 {
-    panel->focus = (struct oc_panel_row){section_of(option), option};
+    panel->focus = (struct oc_panel_row){panel->sections[option], option};
     panel->folded[panel->focus.section] = false;
 }
 

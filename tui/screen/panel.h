@@ -14,6 +14,7 @@ struct oc_panel_row {
 };
 
 struct oc_panel {
+    uint8_t sections[OC_OPTIONS]; /* of each option, found once */
     bool folded[OC_PANEL_SECTIONS];
     struct oc_panel_row focus;
     int top; /* first row on the screen */

@@ -9,8 +9,17 @@
 #include "tui/screen/command.h"
 #include "tui/screen/script.h"
 
-static const struct oc_app_model model = {oc_resolve,      oc_answer,   oc_explain, oc_device, oc_probe_fit,
-                                          oc_probe_covers, oc_estimate, oc_compare, oc_advise};
+static const struct oc_app_model model = {.resolve = oc_resolve,
+                                          .answer = oc_answer,
+                                          .explain = oc_explain,
+                                          .device = oc_device,
+                                          .fit = oc_probe_fit,
+                                          .covers = oc_probe_covers,
+                                          .estimate = oc_estimate,
+                                          .compare = oc_compare,
+                                          .advise = oc_advise,
+                                          .reserve = oc_reserve,
+                                          .judge = oc_judge};
 
 struct screen {
     struct oc_app app;
@@ -98,6 +107,10 @@ static int loop(struct screen *screen)
         if (screen->app.quit) break;
         if (changed) draw(screen);
         changed = false;
+        if (screen->app.unsettled) { /* a stage at a time, so that a key does not wait for all of them */
+            changed = oc_app_settle(&screen->app);
+            continue;
+        }
         oc_app_live(&screen->app, now_ms()); /* after the frame, so that the frame does not wait for it */
         wait_for_something(screen);
     }
@@ -127,10 +140,16 @@ static const struct oc_canvas *host_canvas(void *user)
 
 /* ---- scripts ---- */
 
+static void settle(struct screen *screen)
+{
+    while (screen->app.unsettled) oc_app_settle(&screen->app);
+}
+
 static void script_key(void *user, int key)
 {
     struct screen *screen = user;
     oc_app_key(&screen->app, key);
+    settle(screen);
     draw(screen);
     oc_app_live(&screen->app, now_ms());
 }
@@ -138,6 +157,7 @@ static void script_key(void *user, int key)
 static bool script_save(void *user, const char *path, bool picture, struct oc_error *error)
 {
     struct screen *screen = user;
+    settle(screen);
     draw(screen);
     FILE *file = fopen(path, "w");
     if (!file) return oc_fail(error, OC_E_IO, "%s cannot be written", path);
@@ -175,6 +195,7 @@ static bool script_command(void *user, const char *line, struct oc_error *error)
 {
     struct screen *screen = user;
     bool done = oc_command_run(&screen->app, line, false);
+    settle(screen);
     draw(screen);
     oc_app_live(&screen->app, now_ms());
     if (done) return true;
