@@ -50,7 +50,7 @@ static void a_change_is_told(void **state)
     help_keys(screen, "b");
     set(screen, "precision=fp32");
     help_keys(screen, "5");
-    help_drawn(screen, "A against B, the base: peaks, in backward and in step", true);
+    help_drawn(screen, "A against base B: peaks in backward and step", true);
     help_drawn(screen, "precision  fp32, B: fp16", true);
     help_drawn(screen, "With this one option as in B, A would peak +", true);
     help_drawn(screen, "-3.74", true); /* the master copy that only the base has */
@@ -83,7 +83,7 @@ static void moments_are_compared(void **state)
     help_keys(screen, "5n");
     help_drawn(screen, "the highest of forward", true);
     help_keys(screen, "N");
-    help_drawn(screen, "peaks, in ", true);
+    help_drawn(screen, "peaks in ", true);
     help_keys(screen, "N");
     help_drawn(screen, "the highest of idle", true);
     help_screen_free(screen);

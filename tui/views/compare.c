@@ -83,13 +83,13 @@ static void draw_title(const struct oc_app *app, const struct state *state, stru
     if (state->moment != OC_AT_PEAK)
         snprintf(when, sizeof when, "the highest of %s", oc_moment_name((enum oc_moment)state->moment));
     else if (c->at_a.place.moment == c->at_b.place.moment)
-        snprintf(when, sizeof when, "peaks, in %s", oc_moment_name(c->at_a.place.moment));
+        snprintf(when, sizeof when, "peaks in %s", oc_moment_name(c->at_a.place.moment));
     else
-        snprintf(when, sizeof when, "peaks, in %s and in %s", oc_moment_name(c->at_a.place.moment),
+        snprintf(when, sizeof when, "peaks in %s and %s", oc_moment_name(c->at_a.place.moment),
                  oc_moment_name(c->at_b.place.moment));
     if (app->answer->n_ranks > 1 || app->base->n_ranks > 1)
         snprintf(stages, sizeof stages, ", stages %d and %d", (int)state->stage_a, (int)state->stage_b);
-    snprintf(text, sizeof text, "A against B, the base%s: %s", stages, when);
+    snprintf(text, sizeof text, "A against base B%s: %s", stages, when);
     oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TITLE, text);
 }
 
@@ -364,7 +364,7 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
     const struct oc_block blocks[BLOCKS] = {{1, 1, 0},
                                             {3, 3 + gap, 5},
                                             {OC_CLASSES + 2, OC_CLASSES + 2 + gap, state->open ? 4 : 2},
-                                            {4, rect.h, 3},
+                                            {2, rect.h, 3},
                                             {brief, state->open || gap ? full : brief, 1}};
     oc_layout_stack(rect.h, blocks, BLOCKS, heights);
     for (int i = 0; i < BLOCKS; y += heights[i++]) {

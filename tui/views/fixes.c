@@ -203,8 +203,9 @@ void oc_fixes_draw(struct oc_app *app, struct oc_canvas *canvas, struct oc_rect 
                     capacity);
     const struct oc_rect heading = {inner.x + 1, inner.y + 1, inner.w - 2, 2};
     const int used = 1 + oc_canvas_wrap(canvas, heading, 0, OC_ROLE_TEXT, oc_advices_heading(advices));
-    const int whole = inner.h - used - 2 > 2 * WHOLE ? WHOLE : (inner.h - used - 1) / 2;
-    const int room = inner.h - used - 1 - whole - 1, want = list_rows(advices);
+    const int left = inner.h - used - 1; /* rows; where they are few the list has them all */
+    const int whole = !advices->n ? left - 1 : left > 2 * WHOLE ? WHOLE : left > 7 ? left / 2 : 0;
+    const int room = left - whole - (whole > 0), want = list_rows(advices);
     const struct oc_rect list = {inner.x, inner.y + used + 1, inner.w, want < room ? want : room},
                          below = {inner.x + 1, list.y + list.h + 1, inner.w - 2, whole};
     if (advices->n) draw_list(fixes, canvas, list);
@@ -212,7 +213,7 @@ void oc_fixes_draw(struct oc_app *app, struct oc_canvas *canvas, struct oc_rect 
                                      : advices->has_nearest ? &advices->nearest
                                                             : NULL;
     oc_canvas_hline(canvas, rect.x, rect.y + rect.h - 1, rect.w);
-    if (!advice) return;
+    if (!advice || (!whole && advices->n)) return;
     oc_canvas_hline(canvas, inner.x, below.y - 1, inner.w);
     draw_whole(advices, advice, canvas, below);
 }
