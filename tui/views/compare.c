@@ -27,11 +27,19 @@ static int64_t base_stage(const struct oc_app *app)
     return stage < app->base->n_ranks ? stage : app->base->n_ranks - 1;
 }
 
+static uint64_t bytes_at(const struct oc_rank *rank, int moment)
+{
+    return moment == OC_AT_PEAK ? rank->peak.allocated : rank->moments[OC_STEADY][moment].allocated;
+}
+
+/* The comparison is of what is looked at: a replay that comes later adds to the bytes. */
 static bool is_fresh(const struct oc_app *app, const struct state *state)
 {
-    return state->plan_a == app->answer->plan.hash && state->plan_b == app->base->plan.hash &&
-           state->stage_a == oc_app_stage(app) && state->stage_b == base_stage(app) &&
-           state->of_moment == state->moment;
+    const struct oc_rank *a = &app->answer->ranks[oc_app_stage(app)], *b = &app->base->ranks[base_stage(app)];
+    return bytes_at(a, state->moment) == state->comparison.at_a.allocated &&
+           bytes_at(b, state->moment) == state->comparison.at_b.allocated && state->plan_a == app->answer->plan.hash &&
+           state->plan_b == app->base->plan.hash && state->stage_a == oc_app_stage(app) &&
+           state->stage_b == base_stage(app) && state->of_moment == state->moment;
 }
 
 /* Joins the two ledgers when they are not joined already. False when there is nothing to compare with. */

@@ -26,16 +26,17 @@ static const struct oc_ledger *refresh(const struct oc_app *app, struct oc_layer
     const struct oc_ledger *ledger = oc_app_ledger(app, app->answer, stage);
     if (!state->started) state->moment = OC_AT_PEAK;
     if (!ledger) return NULL;
-    if (state->started && state->plan == app->answer->plan.hash && state->stage == stage &&
-        state->of_moment == state->moment)
-        return ledger;
     if (state->moment != OC_AT_PEAK && !instant_of(app, state)->exists) state->moment = OC_AT_PEAK;
+    if (state->started && state->plan == app->answer->plan.hash && state->stage == stage &&
+        state->of_moment == state->moment && state->of_bytes == instant_of(app, state)->allocated)
+        return ledger;
     oc_alive_at(ledger, instant_of(app, state), &state->alive);
     state->added[0] = oc_rounding_entry(&state->alive);
     state->added[1] = oc_unsplit_entry(&state->alive);
     state->plan = app->answer->plan.hash;
     state->stage = stage;
     state->of_moment = state->moment;
+    state->of_bytes = instant_of(app, state)->allocated;
     oc_layers_make(state, ledger);
     return ledger;
 }

@@ -25,6 +25,7 @@ struct oc_layers_state {
     int64_t stage;
     int moment; /* enum oc_moment of the steady iteration; OC_AT_PEAK = the highest */
     int of_moment;
+    uint64_t of_bytes; /* allocated then: a replay that comes later adds to it */
     struct oc_alive alive;
     struct oc_entry added[2]; /* what the allocator adds: entries behind the ledger's own */
 
