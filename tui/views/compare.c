@@ -7,17 +7,8 @@
 #include "tui/report/units.h"
 #include "tui/screen/bars.h"
 #include "tui/screen/layout.h"
+#include "tui/views/compare.h"
 #include "tui/views/views.h"
-
-struct state {
-    uint64_t plan_a, plan_b; /* hashes that the comparison is of; 0 = none */
-    int64_t stage_a, stage_b;
-    int moment, of_moment; /* enum oc_moment, or OC_AT_PEAK; chosen, and compared */
-    bool started, open;    /* the focused row is told in full */
-    struct oc_comparison comparison;
-    int n_given;           /* options that were given on a side: they have rows */
-    int focus, top, shown; /* rows of the list: options, then entries */
-};
 
 /* The stage of the base that belongs to the one that is looked at. */
 static int64_t base_stage(const struct oc_app *app)
@@ -33,7 +24,7 @@ static uint64_t bytes_at(const struct oc_rank *rank, int moment)
 }
 
 /* The comparison is of what is looked at: a replay that comes later adds to the bytes. */
-static bool is_fresh(const struct oc_app *app, const struct state *state)
+static bool is_fresh(const struct oc_app *app, const struct oc_compare_state *state)
 {
     const struct oc_rank *a = &app->answer->ranks[oc_app_stage(app)], *b = &app->base->ranks[base_stage(app)];
     return bytes_at(a, state->moment) == state->comparison.at_a.allocated &&
@@ -43,7 +34,7 @@ static bool is_fresh(const struct oc_app *app, const struct state *state)
 }
 
 /* Joins the two ledgers when they are not joined already. False when there is nothing to compare with. */
-static bool refresh(const struct oc_app *app, struct state *state)
+static bool refresh(const struct oc_app *app, struct oc_compare_state *state)
 {
     if (!state->started) state->moment = OC_AT_PEAK;
     state->started = true;
@@ -65,25 +56,7 @@ static bool refresh(const struct oc_app *app, struct state *state)
     return true;
 }
 
-static int rows_of(const struct state *state)
-{
-    return state->n_given + state->comparison.n_entries;
-}
-
-/* The option or the entry of a row; NULL when it is the other. */
-static const struct oc_option_difference *option_of(const struct state *state, int row)
-{
-    return row < state->n_given ? &state->comparison.options[row] : NULL;
-}
-
-static const struct oc_entry_difference *entry_of(const struct state *state, int row)
-{
-    return row >= state->n_given ? &state->comparison.entries[row - state->n_given] : NULL;
-}
-
-/* ---- bars and classes ---- */
-
-static void draw_title(const struct oc_app *app, const struct state *state, struct oc_canvas *canvas,
+static void draw_title(const struct oc_app *app, const struct oc_compare_state *state, struct oc_canvas *canvas,
                        struct oc_rect rect)
 {
     const struct oc_comparison *c = &state->comparison;
@@ -101,120 +74,11 @@ static void draw_title(const struct oc_app *app, const struct state *state, stru
     oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TITLE, text);
 }
 
-enum { BAR_LABEL = 4, BAR_AMOUNT = 10 };
-
-static void draw_bars(const struct oc_app *app, const struct state *state, struct oc_canvas *canvas,
-                      struct oc_rect rect)
-{
-    const struct oc_comparison *c = &state->comparison;
-    const uint64_t a = c->at_a.allocated, b = c->at_b.allocated, capacity = app->answer->plan.capacity;
-    const uint64_t scale = oc_axis_scale(a > b ? a : b, app->zoom ? 0 : capacity);
-    const enum oc_unit unit = oc_axis_unit(scale);
-    const int x = rect.x + BAR_LABEL, width = rect.w - BAR_LABEL - BAR_AMOUNT - 1;
-    oc_axis_draw(canvas, x, rect.y, width, scale, unit);
-    for (int i = 0; i < 2 && i + 1 < rect.h; i++) {
-        const struct oc_instant *at = i ? &c->at_b : &c->at_a;
-        const struct oc_bar bar = {at->classes, scale, capacity, unit, i == 1, false};
-        char amount[OC_BYTES_TEXT];
-        oc_canvas_text(canvas, rect.x + 1, rect.y + 1 + i, 2, OC_ROLE_TITLE, i ? "B" : "A");
-        oc_bar_draw(canvas, x, rect.y + 1 + i, width, &bar);
-        oc_format_amount(at->allocated, unit, BAR_AMOUNT - 2, amount, sizeof amount);
-        oc_canvas_right(canvas, x + width, rect.y + 1 + i, BAR_AMOUNT, OC_ROLE_TEXT, amount);
-    }
-}
-
-enum { AMOUNT = 9, NAME = 15, WIDE = 66 };
-
-static enum oc_role change_role(uint64_t a, uint64_t b)
-{
-    return a > b ? OC_ROLE_DELTA_UP : a < b ? OC_ROLE_DELTA_DOWN : OC_ROLE_DIM;
-}
-
-/* Columns of amounts that fit: the difference alone, A and the difference, or both sides too. */
-static int amounts_that_fit(int width)
-{
-    const int n = width / AMOUNT;
-    return n < 1 ? 1 : n < 3 ? n : 3;
-}
-
-/* A, B and A - B, or the last of them that fit; returns the column behind them. */
-static int draw_amounts(struct oc_canvas *canvas, int x, int y, int columns, uint64_t a, uint64_t b, enum oc_unit unit,
-                        bool title)
-{
-    char text[OC_BYTES_TEXT];
-    const enum oc_role role = title ? OC_ROLE_TITLE : OC_ROLE_TEXT;
-    if (columns > 1) {
-        oc_canvas_right(canvas, x, y, AMOUNT, a ? role : OC_ROLE_DIM,
-                        oc_format_amount(a, unit, AMOUNT - 1, text, sizeof text));
-        x += AMOUNT;
-    }
-    if (columns > 2) {
-        oc_canvas_right(canvas, x, y, AMOUNT, b ? role : OC_ROLE_DIM,
-                        oc_format_amount(b, unit, AMOUNT - 1, text, sizeof text));
-        x += AMOUNT;
-    }
-    oc_canvas_right(canvas, x, y, AMOUNT, change_role(a, b),
-                    oc_format_change(b, a, unit, AMOUNT - 1, text, sizeof text));
-    return x + AMOUNT;
-}
-
-static void draw_heads(struct oc_canvas *canvas, int x, int y, int columns)
-{
-    static const char *const heads[] = {"A", "B", "A - B"};
-    for (int i = 0; i < 3; i++) {
-        if ((i == 0 && columns < 2) || (i == 1 && columns < 3)) continue;
-        oc_canvas_right(canvas, x, y, AMOUNT, OC_ROLE_DIM, heads[i]);
-        x += AMOUNT;
-    }
-}
-
-/* From the middle: to the right what A has more, to the left what B has. */
-static void draw_difference(struct oc_canvas *canvas, int x, int y, int width, int class, uint64_t a, uint64_t b,
-                            uint64_t largest)
-{
-    const int half = (width - 1) / 2, middle = x + half;
-    const uint64_t size = a > b ? a - b : b - a;
-    if (half < 3) return;
-    oc_canvas_put(canvas, middle, y, oc_canvas_style(canvas, OC_ROLE_BORDER), 0x2502);
-    int cells = largest ? (int)((double)size / (double)largest * half + 0.5) : 0;
-    if (size && !cells) cells = 1;
-    const int begin = a > b ? middle + 1 : middle - cells;
-    if (!canvas->letters && cells) oc_class_box(canvas, begin, y, cells, class);
-    for (int i = 0; canvas->letters && i < cells; i++) oc_class_box(canvas, begin + i, y, 1, class);
-}
-
-/* Every class, and the sum. */
-static void draw_classes(const struct state *state, struct oc_canvas *canvas, struct oc_rect rect)
-{
-    const struct oc_comparison *c = &state->comparison;
-    const enum oc_unit unit =
-        oc_axis_unit(c->at_a.allocated > c->at_b.allocated ? c->at_a.allocated : c->at_b.allocated);
-    uint64_t largest = 0;
-    for (int i = 0; i < OC_CLASSES; i++) {
-        const uint64_t a = c->at_a.classes[i], b = c->at_b.classes[i], size = a > b ? a - b : b - a;
-        if (size > largest) largest = size;
-    }
-    const int columns = amounts_that_fit(rect.w - NAME);
-    oc_canvas_text(canvas, rect.x + 1, rect.y, NAME - 1, OC_ROLE_DIM, oc_unit_name(unit));
-    draw_heads(canvas, rect.x + NAME, rect.y, columns);
-    for (int i = 0; i <= OC_CLASSES && i + 1 < rect.h; i++) {
-        const int y = rect.y + 1 + i;
-        if (i == OC_CLASSES) {
-            oc_canvas_text(canvas, rect.x + 1, y, NAME - 1, OC_ROLE_TITLE, "= allocated");
-            draw_amounts(canvas, rect.x + NAME, y, columns, c->at_a.allocated, c->at_b.allocated, unit, true);
-            return;
-        }
-        oc_class_box(canvas, rect.x + 1, y, 1, i);
-        oc_canvas_text(canvas, rect.x + 3, y, NAME - 3, OC_ROLE_TEXT, oc_class_name((enum oc_class)i));
-        const int x =
-            draw_amounts(canvas, rect.x + NAME, y, columns, c->at_a.classes[i], c->at_b.classes[i], unit, false) + 2;
-        draw_difference(canvas, x, y, rect.x + rect.w - 1 - x, i, c->at_a.classes[i], c->at_b.classes[i], largest);
-    }
-}
-
 /* ---- the list ---- */
 
-static void draw_option(const struct state *state, struct oc_canvas *canvas, struct oc_rect row,
+enum { WIDE = 66 }; /* columns from which both sides stand beside the difference */
+
+static void draw_option(const struct oc_compare_state *state, struct oc_canvas *canvas, struct oc_rect row,
                         const struct oc_option_difference *d)
 {
     char a[OC_NAME_MAX + 16], b[OC_NAME_MAX + 16], text[200], alone[OC_BYTES_TEXT] = "";
@@ -239,30 +103,37 @@ static void draw_entry(struct oc_canvas *canvas, struct oc_rect row, const struc
     char text[200];
     const struct oc_entry *entry = d->a ? d->a : d->b;
     const bool wide = row.w >= WIDE;
-    const int amounts = wide ? 3 * AMOUNT : AMOUNT, name = row.w - amounts - 5;
+    const int amounts = wide ? 3 * OC_COMPARE_AMOUNT : OC_COMPARE_AMOUNT, name = row.w - amounts - 5;
     oc_class_box(canvas, row.x + 1, row.y, 1, entry->class);
     snprintf(text, sizeof text, "%s%s%s", d->name, entry->copy ? ", " : "", entry->copy ? entry->copy : "");
     oc_canvas_text(canvas, row.x + 3, row.y, name, OC_ROLE_TEXT, text);
     if (wide) {
-        draw_amounts(canvas, row.x + row.w - 1 - amounts, row.y, 3, d->bytes_a, d->bytes_b, OC_UNIT_GIB, false);
+        oc_compare_amounts_draw(canvas, row.x + row.w - 1 - amounts, row.y, 3, d->bytes_a, d->bytes_b, OC_UNIT_GIB,
+                                false);
         return;
     }
-    oc_canvas_right(canvas, row.x + row.w - 1 - amounts, row.y, AMOUNT, change_role(d->bytes_a, d->bytes_b),
-                    oc_format_change(d->bytes_b, d->bytes_a, OC_UNIT_GIB, AMOUNT - 1, text, sizeof text));
+    oc_canvas_right(canvas, row.x + row.w - 1 - amounts, row.y, OC_COMPARE_AMOUNT,
+                    oc_compare_role(d->bytes_a, d->bytes_b),
+                    oc_format_change(d->bytes_b, d->bytes_a, OC_UNIT_GIB, OC_COMPARE_AMOUNT - 1, text, sizeof text));
 }
 
-static void draw_list(const struct oc_app *app, struct state *state, struct oc_canvas *canvas, struct oc_rect rect)
+static void draw_list(const struct oc_app *app, struct oc_compare_state *state, struct oc_canvas *canvas,
+                      struct oc_rect rect)
 {
-    const int n = rows_of(state), rows = rect.h - 1;
+    const int n = oc_compare_rows(state), rows = rect.h - 1;
     char head[160];
     snprintf(head, sizeof head, "%d option%s and %d entr%s differ", state->n_given, state->n_given == 1 ? "" : "s",
              state->comparison.n_entries, state->comparison.n_entries == 1 ? "y" : "ies");
-    oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - (rect.w >= WIDE ? 4 : 1) * AMOUNT - 6, OC_ROLE_DIM, head);
+    oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - (rect.w >= WIDE ? 4 : 1) * OC_COMPARE_AMOUNT - 6, OC_ROLE_DIM,
+                   head);
     if (rect.w >= WIDE) {
-        oc_canvas_right(canvas, rect.x + rect.w - 1 - 3 * AMOUNT, rect.y, AMOUNT, OC_ROLE_DIM, "A");
-        oc_canvas_right(canvas, rect.x + rect.w - 1 - 2 * AMOUNT, rect.y, AMOUNT, OC_ROLE_DIM, "B");
+        oc_canvas_right(canvas, rect.x + rect.w - 1 - 3 * OC_COMPARE_AMOUNT, rect.y, OC_COMPARE_AMOUNT, OC_ROLE_DIM,
+                        "A");
+        oc_canvas_right(canvas, rect.x + rect.w - 1 - 2 * OC_COMPARE_AMOUNT, rect.y, OC_COMPARE_AMOUNT, OC_ROLE_DIM,
+                        "B");
     }
-    oc_canvas_right(canvas, rect.x + rect.w - 1 - AMOUNT - 4, rect.y, AMOUNT + 4, OC_ROLE_DIM, "A - B, GiB");
+    oc_canvas_right(canvas, rect.x + rect.w - 1 - OC_COMPARE_AMOUNT - 4, rect.y, OC_COMPARE_AMOUNT + 4, OC_ROLE_DIM,
+                    "A - B, GiB");
     state->shown = rows;
     if (rows < 1) return;
     if (state->focus >= n) state->focus = n - 1;
@@ -274,10 +145,10 @@ static void draw_list(const struct oc_app *app, struct state *state, struct oc_c
     for (int i = 0; i < rows && state->top + i < n; i++) {
         const int index = state->top + i;
         const struct oc_rect row = {rect.x, rect.y + 1 + i, rect.w, 1};
-        if (option_of(state, index))
-            draw_option(state, canvas, row, option_of(state, index));
+        if (oc_compare_option(state, index))
+            draw_option(state, canvas, row, oc_compare_option(state, index));
         else
-            draw_entry(canvas, row, entry_of(state, index));
+            draw_entry(canvas, row, oc_compare_entry(state, index));
         if (index != state->focus) continue;
         oc_canvas_mark(canvas, (struct oc_rect){row.x + 2, row.y, row.w - 2, 1},
                        oc_app_in_view(app) ? OC_ROLE_FOCUS : OC_ROLE_FOCUS_OUT);
@@ -287,58 +158,12 @@ static void draw_list(const struct oc_app *app, struct state *state, struct oc_c
 
 /* ---- the reason ---- */
 
-static void write_option(const struct oc_option_difference *d, char *text, size_t size)
-{
-    const struct oc_option *option = oc_option(d->option);
-    char change[OC_BYTES_TEXT], alone[160] = "With this one option as in B, A does not resolve.";
-    oc_format_change(d->change < 0 ? (uint64_t)-d->change : 0, d->change < 0 ? 0 : (uint64_t)d->change, OC_UNIT_GIB, 0,
-                     change, sizeof change);
-    if (d->alone && d->change)
-        snprintf(alone, sizeof alone, "With this one option as in B, A would peak %s GiB.", change);
-    else if (d->alone)
-        snprintf(alone, sizeof alone, "By itself it changes nothing of A's peak.");
-    snprintf(text, size, "%s\n%s: %s.", alone, option->key, option->help);
-}
-
-/* "32 alive x 4,194,304 B bf16" */
-static void write_side(const struct oc_entry *entry, uint64_t bytes, uint64_t instances, char *text, size_t size)
-{
-    char exact[OC_BYTES_TEXT];
-    if (!bytes)
-        snprintf(text, size, "nothing");
-    else
-        snprintf(text, size, "%s B, %" PRIu64 " alive, %s", oc_format_count(bytes, exact, sizeof exact), instances,
-                 oc_dtype_name((enum oc_dtype)entry->dtype));
-}
-
-static void write_entry(const struct state *state, const struct oc_entry_difference *d, char *text, size_t size)
-{
-    char reason[400], a[120], b[120];
-    const struct oc_entry *entry = d->a ? d->a : d->b;
-    oc_difference_text(&state->comparison, d, reason, sizeof reason);
-    write_side(d->a, d->bytes_a, d->instances_a, a, sizeof a);
-    write_side(d->b, d->bytes_b, d->instances_b, b, sizeof b);
-    snprintf(text, size, "%s.\nA: %s.\nB: %s.\n%s%s%s", reason, a, b, entry->why ? entry->why : "",
-             entry->source && entry->source[0] ? "\nSource: " : "", entry->source ? entry->source : "");
-}
-
-static void write_focused(const struct state *state, char *text, size_t size)
-{
-    text[0] = '\0';
-    if (state->focus >= rows_of(state))
-        snprintf(text, size, "Nothing differs.");
-    else if (option_of(state, state->focus))
-        write_option(option_of(state, state->focus), text, size);
-    else
-        write_entry(state, entry_of(state, state->focus), text, size);
-}
-
-static void draw_reason(const struct state *state, struct oc_canvas *canvas, struct oc_rect rect)
+static void draw_reason(const struct oc_compare_state *state, struct oc_canvas *canvas, struct oc_rect rect)
 {
     char text[1200];
     const struct oc_rect inner = {rect.x + 1, rect.y + 1, rect.w - 2, rect.h - 1};
     oc_canvas_hline(canvas, rect.x, rect.y, rect.w);
-    write_focused(state, text, sizeof text);
+    oc_compare_tell(state, text, sizeof text);
     oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
 }
 
@@ -359,14 +184,14 @@ static void draw_nothing(const struct oc_app *app, struct oc_canvas *canvas, str
 static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canvas, struct oc_rect rect)
 {
     enum { TITLE, BARS, CLASSES, LIST, REASON, BLOCKS };
-    struct state *state = memory;
+    struct oc_compare_state *state = memory;
     char text[1200];
     int heights[BLOCKS], y = rect.y;
     if (!refresh(app, state)) {
         draw_nothing(app, canvas, rect);
         return;
     }
-    write_focused(state, text, sizeof text);
+    oc_compare_tell(state, text, sizeof text);
     const int full = 1 + oc_canvas_wrap(NULL, (struct oc_rect){0, 0, rect.w - 2, 0}, 0, OC_ROLE_TEXT, text);
     const int brief = full < 3 ? full : 3, gap = rect.h >= 26 ? 1 : 0;
     const struct oc_block blocks[BLOCKS] = {{1, 1, 0},
@@ -379,8 +204,8 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
         const struct oc_rect part = {rect.x, y, rect.w, heights[i]};
         if (part.h <= 0) continue;
         if (i == TITLE) draw_title(app, state, canvas, part);
-        if (i == BARS) draw_bars(app, state, canvas, part);
-        if (i == CLASSES) draw_classes(state, canvas, part);
+        if (i == BARS) oc_compare_bars_draw(app, state, canvas, part);
+        if (i == CLASSES) oc_compare_classes_draw(state, canvas, part);
         if (i == LIST) draw_list(app, state, canvas, part);
         if (i == REASON) draw_reason(state, canvas, part);
     }
@@ -388,9 +213,9 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
 
 /* ---- keys ---- */
 
-static void move(struct state *state, int by)
+static void move(struct oc_compare_state *state, int by)
 {
-    const int last = rows_of(state) - 1;
+    const int last = oc_compare_rows(state) - 1;
     if (by > 0)
         state->focus = by > last - state->focus ? last : state->focus + by;
     else
@@ -399,7 +224,7 @@ static void move(struct state *state, int by)
 }
 
 /* The next moment that one of the two runs has; the peak lies between the last and the first. */
-static void move_moment(const struct oc_app *app, struct state *state, int by)
+static void move_moment(const struct oc_app *app, struct oc_compare_state *state, int by)
 {
     const struct oc_rank *a = &app->answer->ranks[oc_app_stage(app)], *b = &app->base->ranks[base_stage(app)];
     do {
@@ -417,9 +242,10 @@ static void move_stage(struct oc_app *app, int by)
 }
 
 /* An option is gone to in the panel; an entry is told in full. */
-static void enter(struct oc_app *app, struct state *state)
+static void enter(struct oc_app *app, struct oc_compare_state *state)
 {
-    const struct oc_option_difference *option = state->focus < rows_of(state) ? option_of(state, state->focus) : NULL;
+    const struct oc_option_difference *option =
+        state->focus < oc_compare_rows(state) ? oc_compare_option(state, state->focus) : NULL;
     if (!option) {
         state->open = !state->open;
         return;
@@ -430,7 +256,7 @@ static void enter(struct oc_app *app, struct state *state)
 
 static bool request(struct oc_app *app, void *memory, enum oc_request what)
 {
-    struct state *state = memory;
+    struct oc_compare_state *state = memory;
     if (!refresh(app, state)) return false;
     switch (what) {
     case OC_REQ_DOWN: move(state, 1); break;
@@ -455,7 +281,7 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
 
 static void help(const struct oc_app *app, const void *memory, char *text, size_t size)
 {
-    const struct state *state = memory;
+    const struct oc_compare_state *state = memory;
     const struct oc_comparison *c = &state->comparison;
     if (!app->has_base) {
         snprintf(text, size, "b sets the base that this view compares with.");
@@ -480,4 +306,5 @@ static const struct oc_view_key keys[] = {{OC_REQ_DOWN, "", "one difference down
                                           {OC_REQ_FOLD, "", "the pipeline stage before"},
                                           {OC_REQUESTS, NULL, NULL}};
 
-const struct oc_view_ops oc_view_compare = {"Compare", "A/B", sizeof(struct state), draw, request, help, keys};
+const struct oc_view_ops oc_view_compare = {"Compare", "A/B", sizeof(struct oc_compare_state), draw, request,
+                                            help,      keys};
