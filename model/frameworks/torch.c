@@ -15,6 +15,9 @@ void oc_torch_defaults(struct oc_config *c)
     oc_default(c, OC_OPT_kernels_transformer, OC_OPSET_HF);
     if (c->kernels_transformer == OC_OPSET_HF) oc_default(c, OC_OPT_kernels_logits_fp32, casts_logits(c));
     oc_default(c, OC_OPT_model_vocab_multiple, 1);
+    /* zero_grad(set_to_none=False) was the default before PyTorch 2.0: gradients stay, as zeros. */
+    const int release = oc_torch_release(c);
+    if (release && release < 200) oc_default(c, OC_OPT_run_zero_grad_to_none, false);
     oc_kin_defaults(c);
 }
 

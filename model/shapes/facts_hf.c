@@ -1,23 +1,25 @@
 /* Facts that the op sets of Hugging Face's kin add to those of every plan: what frozen weights let go of, and what
  * differs between families of models. */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/shapes/opset.h"
 
-/* The torch release that kernels.stack names ("torch 2.4.1"), times 100; 0 when it names none. */
-static int torch_release(const char *stack)
+int oc_torch_release(const struct oc_config *config)
 {
-    int major = 0, minor = 0;
-    const char *torch = strstr(stack, "torch ");
-    return torch && sscanf(torch, "torch %d.%d", &major, &minor) == 2 ? major * 100 + minor : 0;
+    const char *torch = strstr(config->kernels_stack, "torch ");
+    char *end;
+    if (!torch) return 0;
+    const long major = strtol(torch + strlen("torch "), &end, 10);
+    const long minor = *end == '.' ? strtol(end + 1, NULL, 10) : -1;
+    return major >= 0 && major < 100 && minor >= 0 && minor < 100 ? (int)(major * 100 + minor) : 0;
 }
 
 /* transformers copied the logits when it shifted them against the labels, until it began to pad the labels instead
  * (4.48, of the time of torch 2.6). Source: transformers loss/loss_utils.py ForCausalLMLoss. */
 static bool shifts_logits(const struct oc_plan *plan)
 {
-    const int release = torch_release(plan->c.kernels_stack);
+    const int release = oc_torch_release(&plan->c);
     return plan->c.kernels_transformer == OC_OPSET_HF && release > 0 && release < 206;
 }
 

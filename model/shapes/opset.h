@@ -152,6 +152,9 @@ extern const struct oc_opset_rules oc_hf_rules, oc_te_rules, oc_torchtitan_rules
 
 const struct oc_opset_rules *oc_opset(enum oc_opset opset);
 
+/* The torch release that kernels.stack names ("torch 2.4.1" is 204), times 100; 0 when it names none. */
+int oc_torch_release(const struct oc_config *config);
+
 /* The facts of a plan, except OC_F_FULL, which depends on the kind of layer. */
 uint64_t oc_facts(const struct oc_plan *plan);
 

@@ -128,6 +128,17 @@ static void hash_tells_plans_apart(void **state)
     assert_true(a.hash != other.hash);
 }
 
+/* PyTorch 2.0 began to free gradients in zero_grad(); what cannot be a release is none. */
+static void an_old_torch_keeps_its_gradients(void **state)
+{
+    (void)state;
+    const struct oc_plan now = help_plan(HELP_WORDS(LLAMA)),
+                         old = help_plan(HELP_WORDS(LLAMA, "kernels.stack=torch 1.12", "gpu=v100-32g")),
+                         odd = help_plan(HELP_WORDS(LLAMA, "kernels.stack=torch 99999999999999999999.1"));
+    assert_true(now.c.run_zero_grad_to_none && odd.c.run_zero_grad_to_none && !old.c.run_zero_grad_to_none);
+    assert_int_equal(old.context.low, UINT64_C(1113) << 20);
+}
+
 static void stages_share_out_all_layers(void **state)
 {
     (void)state;
@@ -212,6 +223,7 @@ int main(void)
         cmocka_unit_test(dtypes_follow_the_framework),
         cmocka_unit_test(huge_values_are_errors_not_wrapped),
         cmocka_unit_test(hash_tells_plans_apart),
+        cmocka_unit_test(an_old_torch_keeps_its_gradients),
         cmocka_unit_test(stages_share_out_all_layers),
         cmocka_unit_test(stages_written_out_decide_on_chunks),
         cmocka_unit_test(schedule_keeps_the_documented_number_in_flight),
