@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #define LLAMA "framework=megatron", "model.name=llama-3-8b"
+#define TORCH "framework=pytorch", "model.name=llama-3-8b"
 
 static void refuses(const char *const *words, const char *message, const char *hint)
 {
@@ -132,9 +133,9 @@ static void hash_tells_plans_apart(void **state)
 static void an_old_torch_keeps_its_gradients(void **state)
 {
     (void)state;
-    const struct oc_plan now = help_plan(HELP_WORDS(LLAMA)),
-                         old = help_plan(HELP_WORDS(LLAMA, "kernels.stack=torch 1.12", "gpu=v100-32g")),
-                         odd = help_plan(HELP_WORDS(LLAMA, "kernels.stack=torch 99999999999999999999.1"));
+    const struct oc_plan now = help_plan(HELP_WORDS(TORCH)),
+                         old = help_plan(HELP_WORDS(TORCH, "kernels.stack=torch 1.12", "gpu=v100-32g")),
+                         odd = help_plan(HELP_WORDS(TORCH, "kernels.stack=torch 99999999999999999999.1"));
     assert_true(now.c.run_zero_grad_to_none && odd.c.run_zero_grad_to_none && !old.c.run_zero_grad_to_none);
     assert_int_equal(old.context.low, UINT64_C(1113) << 20);
 }
