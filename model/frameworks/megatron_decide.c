@@ -88,6 +88,21 @@ static bool decide_optimizer(struct oc_plan *plan, struct oc_error *error)
     return oc_hint(error, "optimizer=adam, sgd, lion or muon; framework=pytorch or deepspeed has it");
 }
 
+/* What Megatron raises a ValueError for. Source: core/transformer/transformer_config.py __post_init__,
+ * core/transformer/moe/moe_layer.py forward. */
+static bool check_layers(const struct oc_config *c, struct oc_error *error)
+{
+    if (c->recompute_partition_activations && c->recompute == OC_RECOMPUTE_FULL && c->parallel_sp) {
+        oc_fail(error, OC_E_CONFLICT, "recompute.partition_activations: what is kept is split by parallel.sp already");
+        return oc_hint(error, "recompute.partition_activations=false, or parallel.sp=false");
+    }
+    if (c->model_experts && c->parallel_tp > 1 && !c->parallel_sp) {
+        oc_fail(error, OC_E_CONFLICT, "Megatron trains experts under tensor parallelism with parallel.sp only");
+        return oc_hint(error, "parallel.sp=true, or parallel.tp=1");
+    }
+    return true;
+}
+
 static bool decide_sharding(const struct oc_config *c, struct oc_error *error)
 {
     if (c->parallel_zero <= 1) return true;
@@ -137,7 +152,7 @@ static bool decide_precision_aware(struct oc_plan *plan, struct oc_error *error)
 bool oc_megatron_decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error)
 {
     struct oc_config *c = &plan->c;
-    if (!decide_sharding(c, error)) return false;
+    if (!decide_sharding(c, error) || !check_layers(c, error)) return false;
     if (c->kernels_transformer == OC_OPSET_HF) {
         oc_fail(error, OC_E_CONFLICT, "kernels.transformer=hf belongs to PyTorch");
         return oc_hint(error, "kernels.transformer=te or local, or framework=pytorch");

@@ -118,10 +118,12 @@ static void what_megatron_refuses(void **state)
         {"optimizer=adafactor", "parallel.zero=0", "precision=bf16"},
         {"optimizer=adam", "parallel.zero=2", "precision=bf16"},
         {"megatron.deterministic=true", "kernels.loss=fused", "precision=bf16"},
+        {"recompute.partition_activations=true", "recompute=full", "parallel.sp=true"},
+        {"model.experts=4", "parallel.sp=false", "precision=bf16"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const struct oc_config config =
-            help_config(HELP_WORDS(SHAPE, refused[i][0], refused[i][1], refused[i][2], "parallel.world=2"));
+        const struct oc_config config = help_config(
+            HELP_WORDS(SHAPE, refused[i][0], refused[i][1], refused[i][2], "parallel.tp=2", "parallel.world=4"));
         struct oc_plan plan;
         struct oc_error error;
         memset(&error, 0, sizeof error);
