@@ -20,7 +20,7 @@ OC_FN uint32_t oc_mix(uint32_t x)
 
 /* Cosine and sine of an angle in whole turns, of any size; a CUDA thread's own would need memory of its own for large
  * angles. Within a quarter turn of zero the series to the 9th power is exact to fp32. */
-OC_FN void oc_turn(float turns, float *cosine, float *sine)
+OC_FN void oc_turns(float turns, float *cosine, float *sine)
 {
     float quarters = floorf(4.0f * turns + 0.5f), x = (turns - 0.25f * quarters) * 6.2831853f, y = x * x;
     float s = x * (1.0f + y * (-1.0f / 6 + y * (1.0f / 120 + y * (-1.0f / 5040 + y / 362880))));
@@ -36,7 +36,7 @@ OC_FN void oc_init_element(const struct oc_op_init *op, int64_t i)
     if (op->deviation != 0.0f) { /* Box-Muller: two uniform numbers make a normal one */
         uint32_t first = oc_mix((uint32_t)i * 4u + op->seed * 2654435761u + 1u), second = oc_mix(first + 0x9e3779b9u);
         float radius = sqrtf(-2.0f * logf(((float)(first >> 8) + 0.5f) / 16777216.0f)), cosine, sine;
-        oc_turn((float)(second >> 8) / 16777216.0f, &cosine, &sine);
+        oc_turns((float)(second >> 8) / 16777216.0f, &cosine, &sine);
         value += op->deviation * radius * cosine;
     }
     oc_store(op->x, i, value);
@@ -114,30 +114,53 @@ OC_FN void oc_dropout_element(const struct oc_op_dropout *op, int64_t i)
 
 /* ---- MLP ---- */
 
+OC_FN void oc_gather_element(const struct oc_op_gather *op, int64_t i)
+{
+    oc_store(op->y, i, oc_load(op->x, i % op->count));
+}
+
+OC_FN float oc_function_at(int function, float x)
+{
+    if (function == OC_SILU) return x / (1.0f + expf(-x));
+    if (function == OC_GELU) return 0.5f * x * (1.0f + erff(0.70710678f * x));
+    if (x <= 0.0f) return 0.0f;
+    return function == OC_RELU ? x : x * x;
+}
+
+OC_FN float oc_slope_at(int function, float x)
+{
+    if (function == OC_SILU) {
+        float sigmoid = 1.0f / (1.0f + expf(-x));
+        return sigmoid * (1.0f + x * (1.0f - sigmoid));
+    }
+    if (function == OC_GELU) return 0.5f * (1.0f + erff(0.70710678f * x)) + 0.39894228f * x * expf(-0.5f * x * x);
+    if (x <= 0.0f) return 0.0f;
+    return function == OC_RELU ? 1.0f : 2.0f * x;
+}
+
 OC_FN void oc_activate_element(const struct oc_op_activate *op, int64_t i)
 {
-    float x = oc_load(op->x, i), y = 0.0f;
-    if (op->function == OC_SILU)
-        y = x / (1.0f + expf(-x));
-    else if (op->function == OC_GELU)
-        y = 0.5f * x * (1.0f + erff(0.70710678f * x));
-    else if (x > 0.0f)
-        y = op->function == OC_RELU ? x : x * x;
-    oc_store(op->y, i, y);
+    oc_store(op->y, i, oc_function_at(op->function, oc_load(op->x, i)));
 }
 
 OC_FN void oc_activate_backward_element(const struct oc_op_activate *op, int64_t i)
 {
-    float x = oc_load(op->x, i), slope = 0.0f;
-    if (op->function == OC_SILU) {
-        float sigmoid = 1.0f / (1.0f + expf(-x));
-        slope = sigmoid * (1.0f + x * (1.0f - sigmoid));
-    } else if (op->function == OC_GELU) {
-        slope = 0.5f * (1.0f + erff(0.70710678f * x)) + 0.39894228f * x * expf(-0.5f * x * x);
-    } else if (x > 0.0f) {
-        slope = op->function == OC_RELU ? 1.0f : 2.0f * x;
-    }
-    oc_store(op->dx, i, oc_load(op->dy, i) * slope);
+    oc_store(op->dx, i, oc_load(op->dy, i) * oc_slope_at(op->function, oc_load(op->x, i)));
+}
+
+/* Gate and up lie side by side in each row of x. */
+OC_FN void oc_glu_element(const struct oc_op_glu *op, int64_t i)
+{
+    int64_t gate = i / op->width * 2 * op->width + i % op->width;
+    oc_store(op->y, i, oc_function_at(op->function, oc_load(op->x, gate)) * oc_load(op->x, gate + op->width));
+}
+
+OC_FN void oc_glu_backward_element(const struct oc_op_glu *op, int64_t i)
+{
+    int64_t gate = i / op->width * 2 * op->width + i % op->width;
+    float g = oc_load(op->x, gate), up = oc_load(op->x, gate + op->width), dy = oc_load(op->dy, i);
+    oc_store(op->dx, gate, dy * up * oc_slope_at(op->function, g));
+    oc_store(op->dx, gate + op->width, dy * oc_function_at(op->function, g));
 }
 
 /* ---- Loss ---- */

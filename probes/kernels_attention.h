@@ -13,7 +13,7 @@ OC_FN void oc_rope_table_element(const struct oc_op_rope_table *op, int64_t i)
 {
     int64_t position = i / op->head_dim, j = i % op->head_dim % (op->head_dim / 2);
     float angle = (float)position * powf(op->base, -2.0f * (float)j / (float)op->head_dim), cosine, sine;
-    oc_turn(angle / 6.2831853f, &cosine, &sine);
+    oc_turns(angle / 6.2831853f, &cosine, &sine);
     oc_store(op->cosine, i, cosine);
     oc_store(op->sine, i, sine);
 }
@@ -25,6 +25,20 @@ OC_FN void oc_rope_element(const struct oc_op_rope *op, int64_t i)
     float other = dim < half ? -oc_load(op->x, i + half) : oc_load(op->x, i - half);
     float turn = op->backward ? -1.0f : 1.0f;
     oc_store(op->y, i, oc_load(op->x, i) * oc_load(op->cosine, angle) + turn * other * oc_load(op->sine, angle));
+}
+
+OC_FN void oc_turn_element(const struct oc_op_turn *op, int64_t i)
+{
+    int64_t row = i / op->width, column = i % op->width, from = row * op->x_pitch + op->x_first + column;
+    float value = oc_load(op->x, from);
+    if (op->turn != 0) {
+        int64_t dim = column % op->head_dim, half = op->head_dim / 2, j = dim % half;
+        float angle = (float)(row % op->seq) * powf(op->base, -2.0f * (float)j / (float)op->head_dim), cosine, sine;
+        oc_turns(angle / 6.2831853f, &cosine, &sine);
+        float other = dim < half ? -oc_load(op->x, from + half) : oc_load(op->x, from - half);
+        value = value * cosine + (float)op->turn * other * sine;
+    }
+    oc_store(op->y, row * op->y_pitch + op->y_first + column, value);
 }
 
 /* ---- Causal mask ---- */
@@ -68,6 +82,28 @@ OC_FN void oc_softmax_backward_row(const struct oc_op_softmax *op, int64_t row, 
     sum = oc_lanes_sum(sum);
     for (int64_t c = lane; c < op->width; c += lanes)
         oc_store(op->dx, start + c, oc_load(op->y, start + c) * (oc_load(op->dy, start + c) - sum));
+}
+
+/* ---- Scale, causal mask and softmax in one kernel: a query's row has the keys up to its own ---- */
+
+OC_FN void oc_causal_softmax_row(const struct oc_op_causal *op, int64_t row, int lane, int lanes)
+{
+    int64_t start = row * op->seq, seen = row % op->seq + 1;
+    float top = op->scale * oc_row_max(op->x, start, seen, lane, lanes), sum = 0.0f;
+    for (int64_t c = lane; c < seen; c += lanes) sum += expf(op->scale * oc_load(op->x, start + c) - top);
+    float inverse = 1.0f / oc_lanes_sum(sum);
+    for (int64_t c = lane; c < op->seq; c += lanes)
+        oc_store(op->y, start + c, c < seen ? expf(op->scale * oc_load(op->x, start + c) - top) * inverse : 0.0f);
+}
+
+OC_FN void oc_causal_softmax_backward_row(const struct oc_op_causal *op, int64_t row, int lane, int lanes)
+{
+    int64_t start = row * op->seq;
+    float sum = 0.0f;
+    for (int64_t c = lane; c < op->seq; c += lanes) sum += oc_load(op->y, start + c) * oc_load(op->dy, start + c);
+    sum = oc_lanes_sum(sum);
+    for (int64_t c = lane; c < op->seq; c += lanes)
+        oc_store(op->dx, start + c, op->scale * oc_load(op->y, start + c) * (oc_load(op->dy, start + c) - sum));
 }
 
 /* ---- Key and value heads repeated for each query head of their group ---- */
@@ -140,7 +176,7 @@ OC_FN void oc_flash_dq_row(const struct oc_op_flash *op, int64_t row, int lane, 
     int64_t position = row % op->seq, head = row / op->seq % op->heads, sample = row / op->seq / op->heads;
     struct oc_flash_row me = oc_flash_at(op, sample, head, position, lane, lanes);
     float delta = oc_flash_dot(op->o, me.query, op->grad_o, me.query, me.dims, lanes), dq[OC_HEAD_DIMS_PER_LANE];
-    if (lane == 0) oc_store(op->delta, row, delta);
+    if (lane == 0 && op->delta.data) oc_store(op->delta, row, delta);
     OC_FOR_MY_DIMS(i, me.dims) dq[i] = 0.0f;
     for (int64_t key = 0; key <= position; key++) {
         struct oc_flash_row other = oc_flash_at(op, sample, head, key, lane, lanes);
@@ -167,7 +203,9 @@ OC_FN void oc_flash_dkv_row(const struct oc_op_flash *op, int64_t row, int lane,
             float score = op->scale * oc_flash_dot(op->q, other.query, op->k, me.key, me.dims, lanes);
             float dp = oc_flash_dot(op->grad_o, other.query, op->v, me.key, me.dims, lanes);
             float p = expf(score - oc_load(op->lse, other_row));
-            float ds = p * (dp - oc_load(op->delta, other_row)) * op->scale;
+            float delta = op->delta.data ? oc_load(op->delta, other_row)
+                                         : oc_flash_dot(op->o, other.query, op->grad_o, other.query, me.dims, lanes);
+            float ds = p * (dp - delta) * op->scale;
             OC_FOR_MY_DIMS(i, me.dims)
             {
                 int64_t at = other.query + (int64_t)i * lanes;

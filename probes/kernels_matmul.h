@@ -64,9 +64,11 @@ OC_FN void oc_matmul_tile(const struct oc_op_matmul *op, int64_t tile)
         {
             OC_UNROLL for (int j = 0; j < OC_SQUARE; j++)
             {
-                if (r + i < op->rows && c + j < op->columns)
-                    oc_store(op->c.array, start_c + (r + i) * op->c.row + (c + j) * op->c.column,
-                             OC_MINE(sums, lane)[i * OC_SQUARE + j]);
+                if (r + i < op->rows && c + j < op->columns) {
+                    int64_t at = start_c + (r + i) * op->c.row + (c + j) * op->c.column;
+                    float before = op->accumulate ? oc_load(op->c.array, at) : 0.0f;
+                    oc_store(op->c.array, at, before + OC_MINE(sums, lane)[i * OC_SQUARE + j]);
+                }
             }
         }
     }

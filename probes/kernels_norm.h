@@ -20,7 +20,7 @@ OC_FN void oc_row_mean_row(const struct oc_op_reduce *op, int64_t row, int lane,
 
 OC_FN void oc_column_sum_element(const struct oc_op_reduce *op, int64_t column)
 {
-    float sum = 0.0f;
+    float sum = op->accumulate ? oc_load(op->y, column) : 0.0f;
     for (int64_t row = 0; row < op->rows; row++) sum += oc_load(op->x, row * op->n + column);
     oc_store(op->y, column, sum);
 }
@@ -92,7 +92,8 @@ OC_FN void oc_norm_backward_row(const struct oc_op_norm *op, int64_t row, int la
 
 OC_FN void oc_norm_backward_weight_element(const struct oc_op_norm *op, int64_t column)
 {
-    float dw = 0.0f, db = 0.0f;
+    float dw = op->accumulate ? oc_load(op->dw, column) : 0.0f;
+    float db = op->accumulate && op->db.data ? oc_load(op->db, column) : 0.0f;
     for (int64_t row = 0; row < op->rows; row++) {
         float dy = oc_load(op->dy, row * op->width + column);
         dw += dy * oc_normalized(op, row, column), db += dy;

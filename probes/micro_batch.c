@@ -9,7 +9,7 @@ enum { TOKENS_IN_USE = 61 }; /* a small alphabet, so that a few steps can learn 
 /* ---- Inputs ---- */
 
 /* Sequences in which each token fixes the next one: x -> 5 x + 17 modulo the alphabet. Each sample begins elsewhere. */
-static void write_data(struct oc_train *train)
+void oc_write_data(struct oc_train *train)
 {
     if (train->backend->device == OC_DEVICE_DRY || oc_train_stopped(train)) return;
     const int64_t alphabet = train->vocab < TOKENS_IN_USE ? train->vocab : TOKENS_IN_USE;
@@ -80,7 +80,7 @@ static struct oc_tensor *embed(struct oc_train *train)
     oc_train_at(train, OC_PH_FORWARD, OC_PART_EMBED, -1);
     train->ids = oc_tensor_new(train->books, OC_BUFFERS, "batch", "ids", OC_INT64, (uint64_t)train->tokens);
     train->labels = oc_tensor_new(train->books, OC_BUFFERS, "batch", "labels", OC_INT64, (uint64_t)train->tokens);
-    write_data(train);
+    oc_write_data(train);
     const struct oc_param *position = oc_train_end(train, OC_P_POSITION);
     if (position)
         train->positions =
@@ -104,7 +104,7 @@ static struct oc_tensor *embed(struct oc_train *train)
 /* ---- The workspace that cuBLAS takes from PyTorch's allocator, one for each thread that launches matrix products ----
  */
 
-static uint64_t workspace_bytes(const struct oc_plan *plan)
+uint64_t oc_cublas_bytes(const struct oc_plan *plan)
 {
     if (plan->sm == 0) return 0; /* no GPU is known */
     if (oc_given(&plan->c, OC_OPT_allocator_cublas_workspace)) return (uint64_t)plan->c.allocator_cublas_workspace;
@@ -114,7 +114,7 @@ static uint64_t workspace_bytes(const struct oc_plan *plan)
 /* Made at the first product of a thread, kept for good: forward's thread, then backward's. */
 static void make_workspace(struct oc_train *train, enum oc_phase phase, enum oc_part part, const char *name)
 {
-    const uint64_t bytes = workspace_bytes(train->plan);
+    const uint64_t bytes = oc_cublas_bytes(train->plan);
     if (train->step > 0 || train->micro_batch > 0 || bytes == 0) return;
     oc_train_at(train, phase, part, -1);
     oc_tensor_new(train->books, OC_BUFFERS, "cublas_workspace", name, OC_INT8, bytes);
@@ -177,11 +177,10 @@ static struct oc_tensor *log_softmax(struct oc_train *train, const struct oc_ten
     return lp;
 }
 
-/* The logits, fp32 where they were cast, become their own gradient. */
-static void fused_loss(struct oc_train *train, const struct oc_tensor *in)
+void oc_fused_loss(struct oc_train *train, const struct oc_tensor *logits)
 {
     struct oc_op_fused_loss args = {.n = train->tokens,
-                                    .x = in->array,
+                                    .x = logits->array,
                                     .labels = train->labels->array,
                                     .scalars = train->backend->scalars,
                                     .tokens = train->tokens,
@@ -190,6 +189,7 @@ static void fused_loss(struct oc_train *train, const struct oc_tensor *in)
     oc_launch(train, OC_OP_fused_loss, &args);
     args.n = 1;
     oc_launch(train, OC_OP_sum_losses, &args);
+    add_loss(train);
 }
 
 /* [4]: leaves the log-softmax, or the gradient of the logits, for backward. */
@@ -199,14 +199,14 @@ static void loss_forward(struct oc_train *train, struct oc_tensor *logits, struc
     struct oc_tensor *in =
         train->loss_in_fp32 ? oc_cast(train, "loss", "logits32", OC_FP32, logits) : oc_tensor_hold(logits);
     if (train->fused_loss) {
-        fused_loss(train, in);
+        oc_fused_loss(train, in);
         train->lp = oc_save(train, in);
     } else {
         struct oc_tensor *lp = log_softmax(train, in);
+        add_loss(train);
         train->lp = oc_save(train, lp);
         oc_let_go(train, &lp);
     }
-    add_loss(train);
     oc_let_go(train, &in);
     oc_let_go(train, &logits);
     oc_let_go(train, &n);

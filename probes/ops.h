@@ -52,6 +52,7 @@ struct oc_op_reduce { /* row_mean: y[n] from x[n, width]; column_sum: y[n] from 
     int64_t n;
     struct oc_array x, y;
     int64_t width, rows;
+    int accumulate; /* column_sum: added to what y holds */
 };
 
 struct oc_op_root { /* root: y[n] = sqrt(x[n] + epsilon); rsqrt: 1 / that */
@@ -72,7 +73,8 @@ struct oc_op_norm { /* forward: y[n, width] = (x - mean) rs w + b, and mean[n], 
     struct oc_array x, w, b, y, mean, rs, dy, dx, dw, db;
     int64_t width, rows;
     float epsilon;
-    int center; /* LayerNorm; otherwise RMSNorm, which has neither mean nor b */
+    int center;     /* LayerNorm; otherwise RMSNorm, which has neither mean nor b */
+    int accumulate; /* norm_backward_weight: added to what dw and db hold */
 };
 
 struct oc_op_expand { /* y[n, width] = x[n] in every column */
@@ -124,6 +126,15 @@ struct oc_op_rope { /* y[n = T x heads x head_dim] = x turned by its position's 
     int backward;
 };
 
+struct oc_op_turn { /* rope without a table: y[row, y_first + c] = x[row, x_first + c], c < width, turned (1), turned
+                      back (-1) or as it is (0); rows of x and y have x_pitch and y_pitch columns; n = rows x width */
+    int64_t n;
+    struct oc_array x, y;
+    int64_t width, x_pitch, x_first, y_pitch, y_first, head_dim, seq;
+    float base;
+    int turn;
+};
+
 struct oc_op_mask { /* make: mask[n = batch x seq x seq]; add: y[n = batch x heads x seq x seq] = x + mask of its sample
                      */
     int64_t n;
@@ -137,6 +148,27 @@ struct oc_op_softmax { /* forward: y[n, width] of x; backward: dx[n, width] of y
     int64_t width;
 };
 
+struct oc_op_causal { /* causal_softmax: y[n = heads x seq, seq] of scale x, each query seeing keys up to its own; y may
+                        be x. Backward: dx of y and dy; dx may be dy */
+    int64_t n;
+    struct oc_array x, y, dy, dx;
+    int64_t seq;
+    float scale;
+};
+
+struct oc_op_gather { /* y[n] = x[n % count]: what other ranks hold is what this one holds */
+    int64_t n;
+    struct oc_array x, y;
+    int64_t count;
+};
+
+struct oc_op_glu { /* forward: y[n = rows x width] = f(x[row, c]) x[row, width + c]; backward: dx of dy */
+    int64_t n;
+    struct oc_array x, y, dy, dx;
+    int64_t width;
+    int function; /* enum oc_function */
+};
+
 struct oc_op_repeat { /* forward: wide[n = T x heads x D] from narrow[T x kv_heads x D]; backward: narrow[n] = sums of
                          wide */
     int64_t n;
@@ -145,7 +177,7 @@ struct oc_op_repeat { /* forward: wide[n = T x heads x D] from narrow[T x kv_hea
 };
 
 struct oc_op_flash { /* q, o, dq [T, heads, D]; k, v, dk, dv [T, kv_heads, D]; lse, delta [batch, heads, seq] fp32 */
-    int64_t n;       /* rows of lse; flash_dkv: batch x kv_heads x seq */
+    int64_t n;       /* rows of lse; flash_dkv: batch x kv_heads x seq. No delta: it is computed where it is needed */
     struct oc_array q, k, v, o, lse, grad_o, delta, dq, dk, dv;
     int64_t seq, heads, kv_heads, head_dim;
     float scale;
@@ -183,6 +215,7 @@ struct oc_op_matmul { /* c[m, n'] = sum over k of a[m, k] b[k, n'] in fp32, for 
     int64_t n;        /* tiles: samples x heads x ceil(rows / 64) x ceil(columns / 64) */
     int64_t rows, columns, inner, heads;
     struct oc_matrix a, b, c;
+    int accumulate; /* c += */
 };
 
 struct oc_op_measure { /* counts of a gradient g[count], n = chunks of it; it was multiplied by `scale` */
@@ -235,6 +268,12 @@ struct oc_op_adam { /* moments: m and v of g; update: w by m / denominator; fuse
     ELEMENT(dropout, oc_op_dropout)                                                                                    \
     ELEMENT(rope_table, oc_op_rope_table)                                                                              \
     ELEMENT(rope, oc_op_rope)                                                                                          \
+    ELEMENT(turn, oc_op_turn)                                                                                          \
+    ROW(causal_softmax, oc_op_causal)                                                                                  \
+    ROW(causal_softmax_backward, oc_op_causal)                                                                         \
+    ELEMENT(gather, oc_op_gather)                                                                                      \
+    ELEMENT(glu, oc_op_glu)                                                                                            \
+    ELEMENT(glu_backward, oc_op_glu)                                                                                   \
     ELEMENT(mask_make, oc_op_mask)                                                                                     \
     ELEMENT(mask_add, oc_op_mask)                                                                                      \
     ROW(softmax, oc_op_softmax)                                                                                        \

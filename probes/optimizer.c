@@ -2,7 +2,7 @@
  * zero_grad. */
 #include <math.h>
 
-#include "probes/train.h"
+#include "probes/te.h"
 
 /* What makes a small model learn in 20 steps; nothing about memory depends on them. */
 static const float SGD_RATE = 0.5f, MOMENTUM_RATE = 0.1f, ADAM_RATE = 0.01f;
@@ -22,12 +22,19 @@ static struct oc_tensor *gradient(const struct oc_param *param)
 
 /* ---- States ---- */
 
+struct oc_tensor *oc_pad_share(struct oc_train *train, enum oc_dtype dtype)
+{
+    if (!train->te || train->te->share_padding == 0) return NULL;
+    return oc_tensor_new(train->books, OC_BUFFERS, "share", "padding", dtype, train->te->share_padding);
+}
+
 static struct oc_tensor *state(struct oc_train *train, const struct oc_param *param, const char *name,
                                enum oc_dtype dtype)
 {
     struct oc_tensor *tensor =
         oc_tensor_new(train->books, OC_OPTIMIZER, param->block, name, dtype, param->weight->elements);
     oc_launch(train, OC_OP_init, &(struct oc_op_init){.n = (int64_t)tensor->elements, .x = tensor->array});
+    oc_pad_share(train, dtype);
     return tensor;
 }
 
@@ -35,25 +42,26 @@ void oc_optimizer_states(struct oc_train *train)
 {
     const struct oc_plan *plan = train->plan;
     const bool adam = oc_plan_has_moment2(plan);
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
-        struct oc_param *param = &train->params[i];
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->units[i];
         if (!oc_plan_has_moment1(plan) || param->moment1) continue;
         param->moment1 = state(train, param, adam ? "exp_avg" : "momentum", plan->dt.moment1);
         if (!adam) continue;
         param->moment2 = state(train, param, "exp_avg_sq", plan->dt.moment2);
-        if (plan->c.optimizer_impl == OC_IMPL_FUSED)
+        if (plan->c.optimizer_impl == OC_IMPL_FUSED && !train->te)
             param->count = oc_tensor_new(train->books, OC_OPTIMIZER, param->block, "step", OC_FP32, 1);
     }
 }
 
 static void make_step_grads(struct oc_train *train)
 {
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
-        struct oc_param *param = &train->params[i];
-        param->step_grad = oc_tensor_new(train->books, OC_GRADIENTS, param->block, "step_grad", train->plan->dt.master,
-                                         param->weight->elements);
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->units[i];
+        param->step_grad = oc_tensor_new(train->books, OC_GRADIENTS, param->block, "step_grad",
+                                         train->plan->dt.step_grads, param->weight->elements);
         oc_blend(train, param->grad, 1.0f, NULL, 0.0f, param->step_grad);
     }
+    if (train->te) train->te->step_padding = oc_pad_share(train, train->plan->dt.step_grads);
 }
 
 /* ---- Clipping and the loss scale. Their numbers are zero-dimensional tensors, which are left out of the books ---- */
@@ -134,8 +142,8 @@ static void update(struct oc_train *train, enum oc_op op, const void *args)
 static void sgd(struct oc_train *train)
 {
     const float momentum = (float)train->plan->c.optimizer_momentum;
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
-        struct oc_param *param = &train->params[i];
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->units[i];
         struct oc_op_sgd args = {.n = chunks(param->weight),
                                  .count = (int64_t)param->weight->elements,
                                  .scalars = train->backend->scalars,
@@ -176,8 +184,9 @@ static void adam_fused(struct oc_train *train, struct oc_param *param)
 {
     struct oc_op_adam args = adam_args(train, param);
     update(train, OC_OP_adam_fused, &args);
-    oc_launch(train, OC_OP_init,
-              &(struct oc_op_init){.n = 1, .x = param->count->array, .mean = (float)(train->updates + 1)});
+    if (param->count)
+        oc_launch(train, OC_OP_init,
+                  &(struct oc_op_init){.n = 1, .x = param->count->array, .mean = (float)(train->updates + 1)});
 }
 
 static struct oc_tensor *scratch(struct oc_train *train, const struct oc_param *param, const char *name)
@@ -220,47 +229,49 @@ static void adam_loop(struct oc_train *train, struct oc_param *param)
 /* Lists of tensors: the square roots of all of them exist at once. */
 static void adam_foreach(struct oc_train *train)
 {
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
-        struct oc_param *param = &train->params[i];
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->units[i];
         struct oc_op_adam args = adam_args(train, param);
         update(train, OC_OP_adam_moments, &args);
         param->scratch = scratch(train, param, "sqrt");
         square_root(train, param, param->scratch);
     }
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
-        struct oc_param *param = &train->params[i];
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) {
+        struct oc_param *param = &train->units[i];
         struct oc_op_adam args = adam_args(train, param);
         denominator(train, &args, param->scratch, param->scratch);
         args.denominator = param->scratch->array;
         update(train, OC_OP_adam_update, &args);
     }
-    for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].scratch);
+    for (int i = 0; i < train->n_units; i++) oc_let_go(train, &train->units[i].scratch);
 }
 
 static void adam(struct oc_train *train)
 {
     const int64_t impl = train->plan->c.optimizer_impl;
-    if (impl == OC_IMPL_FOREACH) {
+    if (impl == OC_IMPL_FOREACH && !train->te) { /* Megatron's is fused, whatever the option says */
         adam_foreach(train);
         return;
     }
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++)
-        (impl == OC_IMPL_FUSED ? adam_fused : adam_loop)(train, &train->params[i]);
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++)
+        (impl == OC_IMPL_LOOP && !train->te ? adam_loop : adam_fused)(train, &train->units[i]);
 }
 
 /* ---- The step and what follows it ---- */
 
 static void weights_from_masters(struct oc_train *train)
 {
-    for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++)
-        oc_blend(train, train->params[i].master, 1.0f, NULL, 0.0f, train->params[i].weight);
+    for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++)
+        oc_blend(train, train->units[i].master, 1.0f, NULL, 0.0f, train->units[i].weight);
 }
 
 static void zero_grad(struct oc_train *train)
 {
+    for (int i = 0; i < train->n_units; i++) oc_let_go(train, &train->units[i].step_grad);
+    if (train->te) oc_let_go(train, &train->te->step_padding);
+    if (train->te) return; /* the main grads are set to zero when the next iteration begins */
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];
-        oc_let_go(train, &param->step_grad);
         if (train->plan->c.run_zero_grad_to_none)
             oc_let_go(train, &param->grad);
         else if (!oc_train_stopped(train))
@@ -271,13 +282,14 @@ static void zero_grad(struct oc_train *train)
 void oc_optimizer_step(struct oc_train *train)
 {
     const bool masters = train->plan->dt.master != OC_NONE;
-    oc_train_at(train, OC_PH_REDUCE, OC_PART_NONE, -1); /* one rank alone: nothing happens */
+    oc_train_at(train, OC_PH_REDUCE, OC_PART_NONE, -1); /* nothing is sent */
+    if (train->te) oc_te_reduce(train);
     oc_train_at(train, OC_PH_CLIP, OC_PART_NONE, -1);
     train->overflow = false;
     train->next_scale = train->loss_scale;
     clip(train);
     oc_train_at(train, OC_PH_STEP, OC_PART_NONE, -1);
-    if (masters) make_step_grads(train);
+    if (train->plan->dt.step_grads != OC_NONE) make_step_grads(train);
     oc_optimizer_states(train);
     if (oc_train_stopped(train)) return;
     if (oc_plan_has_moment2(train->plan))
@@ -298,9 +310,10 @@ void oc_train_step(struct oc_train *train)
 {
     train->loss = 0;
     train->books->recording = train->step < OC_ITERATIONS;
-    for (train->micro_batch = 0; train->micro_batch < train->micro_batches; train->micro_batch++) {
+    if (train->te) oc_te_run_slots(train);
+    for (int i = 0; !train->te && i < train->micro_batches && !oc_train_stopped(train); i++) {
+        train->micro_batch = i;
         oc_micro_batch(train);
-        if (oc_train_stopped(train)) return;
     }
-    oc_optimizer_step(train);
+    if (!oc_train_stopped(train)) oc_optimizer_step(train);
 }

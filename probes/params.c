@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "probes/train.h"
+#include "probes/te.h"
 
 static const double PROGRESS_SECONDS = 0.02;
 
@@ -36,7 +36,8 @@ static void take_model(struct oc_train *train, const struct oc_plan *plan)
     train->eager_norm = !train->layernorm && c->kernels_norm == OC_NORMK_EAGER;
     train->rope = c->model_positions == OC_POS_ROPE;
     train->gated = plan->gated;
-    train->fused_qkv = (learned && c->model_activation == OC_ACT_GELU) || c->model_positions == OC_POS_ALIBI;
+    const bool te = c->framework == OC_FW_MEGATRON;
+    train->fused_qkv = te || (learned && c->model_activation == OC_ACT_GELU) || c->model_positions == OC_POS_ALIBI;
     train->half_scores = learned && train->layernorm;
     train->softmax = train->half_scores && !train->amp ? train->e : OC_FP32;
     train->dropout = (float)c->model_dropout;
@@ -52,13 +53,14 @@ static void take_plan(struct oc_train *train, const struct oc_plan *plan)
     train->seq = c->batch_seq;
     train->tokens = oc_plan_tokens(plan);
     train->hidden = c->model_hidden;
-    train->heads = c->model_heads;
-    train->kv_heads = c->model_kv_heads;
+    train->heads = c->model_heads / c->parallel_tp;
+    train->kv_heads = c->model_kv_heads / c->parallel_tp;
     train->head_dim = c->model_head_dim;
-    train->q = plan->q;
-    train->kv = plan->kv;
-    train->ffn = c->model_ffn;
-    train->vocab = plan->vocab;
+    train->q = plan->q / c->parallel_tp;
+    train->kv = plan->kv / c->parallel_tp;
+    train->ffn = c->model_ffn / c->parallel_tp;
+    train->vocab = plan->vocab / c->parallel_tp;
+    train->has_embedding = train->has_head = true;
     train->scores = oc_mul(oc_mul((uint64_t)train->tokens, (uint64_t)train->heads), (uint64_t)train->seq);
     train->layers = (int)c->model_layers;
     train->micro_batches = (int)plan->accum;
@@ -67,6 +69,7 @@ static void take_plan(struct oc_train *train, const struct oc_plan *plan)
     train->e = plan->dt.compute;
     train->amp = train->r == OC_FP32 && train->e != OC_FP32;
     train->eager = c->kernels_attention == OC_ATTN_EAGER;
+    train->flash = c->kernels_attention == OC_ATTN_FLASH;
     train->recompute = c->recompute == OC_RECOMPUTE_FULL;
     train->repeats = train->kv_heads < train->heads;
     train->loss_in_fp32 = train->amp || (train->e != OC_FP32 && c->kernels_logits_fp32);
@@ -101,7 +104,8 @@ static void list_layer(struct oc_train *train, int layer)
 {
     const struct oc_config *c = &train->plan->c;
     const int64_t h = train->hidden, f = train->ffn, q = train->q, kv = train->kv;
-    const bool fused = train->fused_qkv, gated = train->gated, norm = train->layernorm;
+    const bool fused = train->fused_qkv, norm = train->layernorm;
+    const bool gate = train->gated && !train->te, joined = train->gated && train->te; /* gate and up in one matrix */
     const bool linear = c->model_linear_bias, qkv = linear || c->model_qkv_bias, mlp = linear || c->model_mlp_bias;
     const struct shape shapes[OC_P_PER_LAYER] = {
         [OC_P_NORM1] = {"layers.norm1", norm ? "layers.norm1.bias" : NULL, 1, h, true},
@@ -111,8 +115,8 @@ static void list_layer(struct oc_train *train, int layer)
         [OC_P_V] = {"layers.attention.v", qkv ? "layers.attention.v.bias" : NULL, fused ? 0 : kv, h},
         [OC_P_O] = {"layers.attention.o", linear ? "layers.attention.o.bias" : NULL, h, q},
         [OC_P_NORM2] = {"layers.norm2", norm ? "layers.norm2.bias" : NULL, 1, h, true},
-        [OC_P_GATE] = {"layers.mlp.gate", mlp ? "layers.mlp.gate.bias" : NULL, gated ? f : 0, h},
-        [OC_P_UP] = {"layers.mlp.up", mlp ? "layers.mlp.up.bias" : NULL, f, h},
+        [OC_P_GATE] = {"layers.mlp.gate", mlp ? "layers.mlp.gate.bias" : NULL, gate ? f : 0, h},
+        [OC_P_UP] = {"layers.mlp.up", mlp ? "layers.mlp.up.bias" : NULL, joined ? 2 * f : f, h},
         [OC_P_DOWN] = {"layers.mlp.down", mlp ? "layers.mlp.down.bias" : NULL, h, f},
     };
     const int first = train->n_params;
@@ -128,18 +132,19 @@ static void list_params(struct oc_train *train)
 {
     const struct oc_config *c = &train->plan->c;
     const int64_t h = train->hidden;
-    const bool learned = c->model_positions == OC_POS_LEARNED;
+    const bool learned = c->model_positions == OC_POS_LEARNED, own_head = !c->model_tied || c->parallel_pp > 1;
     const char *head_bias = c->model_head_bias ? "head.bias" : NULL;
+    const int64_t first = train->has_embedding, last = train->has_head;
     const struct shape ends[OC_P_ENDS] = {
-        [OC_P_EMBEDDING] = {"embedding", NULL, train->vocab, h},
-        [OC_P_POSITION] = {"embedding.position", NULL, learned ? c->model_max_positions : 0, h},
-        [OC_P_FINAL_NORM] = {"final_norm", train->layernorm ? "final_norm.bias" : NULL, 1, h, true},
-        [OC_P_HEAD] = {"head", head_bias, c->model_tied ? 0 : train->vocab, h},
+        [OC_P_EMBEDDING] = {"embedding", NULL, first * train->vocab, h},
+        [OC_P_POSITION] = {"embedding.position", NULL, learned ? first * c->model_max_positions : 0, h},
+        [OC_P_FINAL_NORM] = {"final_norm", train->layernorm ? "final_norm.bias" : NULL, last, h, true},
+        [OC_P_HEAD] = {"head", head_bias, own_head ? last * train->vocab : 0, h},
     };
     for (int i = 0; i <= OC_P_POSITION; i++) train->ends[i] = list_param(train, &ends[i]);
     for (int l = 0; l < train->layers; l++) list_layer(train, l);
     for (int i = OC_P_FINAL_NORM; i < OC_P_ENDS; i++) train->ends[i] = list_param(train, &ends[i]);
-    if (!c->model_tied) return;
+    if (own_head) return;
     train->ends[OC_P_HEAD] = train->ends[OC_P_EMBEDDING];
     if (!head_bias) return;
     train->params[train->n_params] = (struct oc_param){.block = head_bias, .rows = 1, .columns = train->vocab};
@@ -187,11 +192,12 @@ static void make_weight(struct oc_train *train, int index)
     train->books->rank->params += elements(param);
 }
 
-static void make_master(struct oc_train *train, struct oc_param *param)
+static void make_master(struct oc_train *train, struct oc_param *unit)
 {
-    param->master =
-        oc_tensor_new(train->books, OC_MASTER, param->block, "master", train->plan->dt.master, elements(param));
-    oc_blend(train, param->weight, 1.0f, NULL, 0.0f, param->master);
+    const enum oc_dtype dtype = train->plan->dt.master;
+    unit->master = oc_tensor_new(train->books, OC_MASTER, unit->block, "master", dtype, unit->weight->elements);
+    oc_blend(train, unit->weight, 1.0f, NULL, 0.0f, unit->master);
+    oc_pad_share(train, dtype);
 }
 
 bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const struct oc_probe_options *options,
@@ -202,23 +208,28 @@ bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const str
     train->backend = backend;
     train->books = books;
     take_plan(train, plan);
+    if (plan->c.framework == OC_FW_MEGATRON && !oc_te_open(train)) return false;
     train->params =
         calloc(((size_t)train->layers * OC_P_PER_LAYER + OC_P_ENDS) * 2 /* biases */, sizeof *train->params);
-    train->saved = calloc((size_t)train->layers, sizeof *train->saved);
+    train->saved = calloc((size_t)train->layers + 1, sizeof *train->saved);
     if (!train->params || !train->saved) return false;
     list_params(train);
+    train->units = train->params;
+    train->n_units = train->n_params;
 
     books->recording = true;
     oc_train_at(train, OC_PH_INIT, OC_PART_NONE, -1);
     for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) make_weight(train, i);
+    if (train->te && !oc_train_stopped(train)) oc_te_make_buffers(train);
     if (plan->dt.master != OC_NONE)
-        for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) make_master(train, &train->params[i]);
+        for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) make_master(train, &train->units[i]);
     if (plan->c.run_resume) oc_optimizer_states(train);
     return true;
 }
 
 void oc_train_close(struct oc_train *train)
 {
+    oc_te_close(train);
     free(train->params);
     free(train->saved);
     train->params = NULL;

@@ -119,6 +119,7 @@ bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *opt
     result->device = options->device == OC_DEVICE_AUTO ? OC_DEVICE_HOST : options->device;
     result->plan_hash = plan->hash;
     result->rank.ranks = 1;
+    result->rank.stage = options->stage;
 
     const char *reason = oc_probe_covers(plan);
     struct oc_probe_backend backend;

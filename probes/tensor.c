@@ -120,24 +120,22 @@ static struct oc_tensor *take_struct(struct oc_books *books)
     return tensor;
 }
 
-static void count_in(struct oc_books *books, struct oc_tensor *tensor)
+/* Adds a tensor's bytes to the books (sign 1) or takes them out (-1): what lies behind its elements counts apart. */
+static void count(struct oc_books *books, const struct oc_tensor *tensor, int sign)
 {
-    struct oc_book_row *row = &books->rows[tensor->row];
-    row->count++;
-    row->bytes += tensor->bytes;
-    books->requested += tensor->bytes;
-    books->classes[row->class] += tensor->bytes;
-    books->allocated += oc_alloc_round(tensor->bytes);
-}
-
-static void count_out(struct oc_books *books, struct oc_tensor *tensor)
-{
-    struct oc_book_row *row = &books->rows[tensor->row];
-    row->count--;
-    row->bytes -= tensor->bytes;
-    books->requested -= tensor->bytes;
-    books->classes[row->class] -= tensor->bytes;
-    books->allocated -= oc_alloc_round(tensor->bytes);
+    struct oc_book_row *row = &books->rows[tensor->row], *padding = &books->rows[tensor->padding_row];
+    const uint64_t factor = sign > 0 ? 1 : UINT64_MAX; /* modulo 2^64 */
+    const uint64_t own = factor * (tensor->bytes - tensor->padding), more = factor * tensor->padding;
+    row->count += (uint32_t)sign;
+    row->bytes += own;
+    books->classes[row->class] += own;
+    if (tensor->padding) {
+        padding->count += (uint32_t)sign;
+        padding->bytes += more;
+        books->classes[padding->class] += more;
+    }
+    books->requested += own + more;
+    books->allocated += factor * oc_alloc_round(tensor->bytes);
 }
 
 static void poison(struct oc_books *books, const struct oc_tensor *tensor)
@@ -152,10 +150,10 @@ static struct oc_tensor *no_room(struct oc_books *books, uint64_t bytes)
     return &books->nowhere;
 }
 
-struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, const char *block, const char *name,
-                                enum oc_dtype dtype, uint64_t elements)
+struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, const char *block, const char *name,
+                                 enum oc_dtype dtype, uint64_t elements, uint64_t padding)
 {
-    uint64_t bytes = oc_bytes(elements, dtype);
+    uint64_t bytes = oc_bytes(oc_add(elements, padding), dtype);
     if (books->out_of_memory) return &books->nowhere;
     struct oc_tensor *tensor = take_struct(books);
     if (!tensor) return no_room(books, bytes);
@@ -170,13 +168,29 @@ struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, con
     tensor->bytes = bytes;
     tensor->owners = 1;
     tensor->row = row_of(books, class, block, name, dtype);
+    tensor->padding = bytes - oc_bytes(elements, dtype);
+    if (padding) tensor->padding_row = row_of(books, OC_BUFFERS, block, "padding", dtype);
     tensor->next = &books->live;
     tensor->prev = books->live.prev;
     tensor->prev->next = tensor->next->prev = tensor;
     if (books->poison) poison(books, tensor);
-    count_in(books, tensor);
+    count(books, tensor, 1);
     note_instant(books);
     return tensor;
+}
+
+struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, const char *block, const char *name,
+                                enum oc_dtype dtype, uint64_t elements)
+{
+    return oc_tensor_pool(books, class, block, name, dtype, elements, 0);
+}
+
+struct oc_tensor oc_tensor_view(const struct oc_tensor *of, uint64_t first, uint64_t elements)
+{
+    const enum oc_dtype dtype = (enum oc_dtype)of->array.dtype;
+    struct oc_tensor view = {.array = of->array, .elements = elements, .bytes = oc_bytes(elements, dtype)};
+    if (view.array.data) view.array.data = (char *)of->array.data + oc_bytes(first, dtype);
+    return view;
 }
 
 struct oc_tensor *oc_tensor_hold(struct oc_tensor *tensor)
@@ -200,7 +214,7 @@ void oc_tensor_let_go(struct oc_books *books, struct oc_tensor **owner)
     if (!tensor || tensor == &books->nowhere || --tensor->owners > 0) return;
     if (!tensor->dropped) {
         if (books->poison) poison(books, tensor);
-        count_out(books, tensor);
+        count(books, tensor, -1);
         oc_alloc_put(books->alloc, tensor->handle);
     }
     tensor->prev->next = tensor->next;
@@ -223,7 +237,7 @@ int oc_books_drop(struct oc_books *books, const char *name)
     for (struct oc_tensor *tensor = books->live.next; tensor != &books->live; tensor = tensor->next) {
         if (!tensor->saved || tensor->dropped || !is_named(&books->rows[tensor->row], name)) continue;
         poison(books, tensor);
-        count_out(books, tensor);
+        count(books, tensor, -1);
         oc_alloc_put(books->alloc, tensor->handle);
         tensor->dropped = true;
         dropped++;

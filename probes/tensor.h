@@ -21,6 +21,8 @@ struct oc_tensor {
     uint32_t handle; /* of its block */
     int32_t owners;
     uint16_t row;           /* of the books: class and name */
+    uint16_t padding_row;   /* of what lies behind its elements, */
+    uint64_t padding;       /* bytes; 0 = nothing does */
     bool saved, dropped;    /* held by the autograd graph; freed early on purpose */
     struct oc_tensor *prev; /* all live tensors, in a list */
     struct oc_tensor *next;
@@ -73,6 +75,13 @@ void oc_books_finish(struct oc_books *books);
 /* A tensor with one owner, its contents undefined. */
 struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, const char *block, const char *name,
                                 enum oc_dtype dtype, uint64_t elements);
+
+/* One block for what many tensors are views of: `padding` more elements, which count as buffers, lie behind it. */
+struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, const char *block, const char *name,
+                                 enum oc_dtype dtype, uint64_t elements, uint64_t padding);
+
+/* A part of a tensor, in a struct that the books know nothing of: it has no owners and is not let go. */
+struct oc_tensor oc_tensor_view(const struct oc_tensor *of, uint64_t first, uint64_t elements);
 
 /* One more owner; returns the tensor. */
 struct oc_tensor *oc_tensor_hold(struct oc_tensor *tensor);

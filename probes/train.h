@@ -70,6 +70,8 @@ struct oc_layer_saved {
     struct oc_tensor *mask1, *mask2; /* of dropout after attention and MLP [T,h] */
 };
 
+struct oc_te; /* a rank of Megatron: te.h */
+
 struct oc_train {
     const struct oc_plan *plan;
     const struct oc_probe_options *options;
@@ -82,9 +84,9 @@ struct oc_train {
     int layers, micro_batches;
     enum oc_dtype w, r, e; /* weights, residual stream, products */
     enum oc_dtype softmax; /* of the scores */
-    bool amp, eager, recompute, repeats /* kv_heads < heads */, loss_in_fp32, fused_loss;
+    bool amp, eager, flash, recompute, repeats /* kv_heads < heads */, loss_in_fp32, fused_loss;
     bool layernorm, eager_norm, rope, gated, fused_qkv;
-    bool half_scores; /* the mask is added, and the probabilities dropped, in the type of the scores */
+    bool half_scores;                 /* the mask is added, and the probabilities dropped, in the type of the scores */
     float dropout, attention_dropout; /* rates */
     enum oc_function function;        /* of the MLP */
 
@@ -92,8 +94,12 @@ struct oc_train {
     int n_params;
     int ends[OC_P_ENDS], layer_start, per_layer; /* indices into params; -1 = absent */
     int layer_slots[OC_P_PER_LAYER];             /* relative to the layer's first; -1 = absent */
-    struct oc_layer_saved *saved;                /* one for each layer */
-    bool grad_mode;                              /* what autograd would keep is kept */
+    struct oc_param *units; /* what the optimizer updates: the parameters, or one share of all of them */
+    int n_units;
+    bool has_embedding, has_head; /* this pipeline stage has the end */
+    struct oc_te *te;             /* NULL: PyTorch's step */
+    struct oc_layer_saved *saved; /* one for each layer */
+    bool grad_mode;               /* what autograd would keep is kept */
 
     /* Of the micro-batch */
     struct oc_tensor *ids, *labels, *positions, *cosine, *sine, *mask, *embedding_mask;
@@ -216,8 +222,20 @@ struct oc_tensor *oc_rope(struct oc_train *train, const char *name, enum oc_dtyp
 
 /* ---- micro_batch.c, optimizer.c ---- */
 
+/* Ids and labels of micro-batch train->micro_batch into train->ids and train->labels. */
+void oc_write_data(struct oc_train *train);
+
+/* The logits, in whatever type, become their own gradient; adds to the step's loss. */
+void oc_fused_loss(struct oc_train *train, const struct oc_tensor *logits);
+
+/* Of the workspace that cuBLAS takes for each thread that launches products. */
+uint64_t oc_cublas_bytes(const struct oc_plan *plan);
+
 /* Forward, loss and backward of micro-batch train->micro_batch. */
 void oc_micro_batch(struct oc_train *train);
+
+/* What lies behind a tensor of this rank's share of the states; NULL where nothing does. */
+struct oc_tensor *oc_pad_share(struct oc_train *train, enum oc_dtype dtype);
 
 /* The optimizer's persistent states; does nothing for those that exist. */
 void oc_optimizer_states(struct oc_train *train);

@@ -66,6 +66,7 @@ struct oc_probe_options {
     enum oc_device device; /* AUTO: the GPU where there is one that can be used, else the host */
     int ordinal;           /* which GPU of those that are visible */
     bool alone;            /* AUTO leaves a GPU alone where other processes compute */
+    int stage;             /* of the pipeline: which rank's part runs */
     int steps;             /* at least 2: the first and a steady one */
     uint64_t limit;        /* bytes of segments at most; 0 = none */
     bool poison;           /* fill freed memory with 0xA5 */

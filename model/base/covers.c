@@ -1,5 +1,5 @@
-/* What the probe's training step is: a Hugging Face Llama decoder in eager PyTorch on one rank (docs/step-pytorch.md).
- */
+/* What the probe's training steps are: a Hugging Face decoder in eager PyTorch on one rank (docs/step-pytorch.md), and
+ * one rank of Megatron-LM over TransformerEngine (docs/step-megatron.md). */
 #include <string.h>
 
 #include "model/base/covers.h"
@@ -135,27 +135,43 @@ static const char *uncovered_shape(const struct oc_plan *plan)
     if (c->model_embedding_norm) return "the probe has no norm after the embedding";
     if (c->model_positions == OC_POS_ROPE && c->model_head_dim % 2) return "rope turns pairs: head_dim must be even";
     if (c->model_kv_heads < 1 || c->model_heads % c->model_kv_heads) return "heads must be a multiple of kv_heads";
-    return NULL;
-}
-
-static const char *uncovered_kernels(const struct oc_config *c)
-{
-    if (c->kernels_transformer != OC_OPSET_HF) return "the probe runs the op set hf only";
-    if (c->kernels_attention == OC_ATTN_UNFUSED) return "the probe's attention is eager or flash";
     if (c->kernels_attention == OC_ATTN_FLASH && c->model_head_dim > 256)
         return "the probe's flash attention takes a head_dim of up to 256";
-    if (c->kernels_loss != OC_LOSS_EAGER && c->kernels_loss != OC_LOSS_FUSED)
-        return "the probe's loss is eager or fused";
-    if (c->kernels_stack[0]) return "the probe is what the newest software does";
     if (c->optimizer > OC_OPTIM_ADAMW) return "the probe's optimizers are SGD and Adam";
-    if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "the probe recomputes nothing or whole layers";
     if (c->recompute == OC_RECOMPUTE_FULL && (c->recompute_method != OC_METHOD_UNIFORM || c->recompute_layers != 1))
         return "the probe recomputes every layer by itself";
     return NULL;
 }
 
+/* Optimizer states and master copies, under either framework. */
+static const char *uncovered_states(const struct oc_plan *plan)
+{
+    const struct oc_dtypes *dt = &plan->dt;
+    if (dt->master != OC_NONE && (dt->master != OC_FP32 || !is_half(dt->weights)))
+        return "the probe's master copies are fp32 beside 16-bit weights";
+    const bool adam = plan->c.optimizer != OC_OPTIM_SGD;
+    if ((dt->moment2 != OC_NONE) != adam || (adam && dt->moment1 == OC_NONE))
+        return "the probe's Adam has two states for each parameter, its SGD at most one";
+    if ((dt->moment1 != OC_NONE && !is_float(dt->moment1)) || (dt->moment2 != OC_NONE && !is_float(dt->moment2)))
+        return "the probe's optimizer states are fp32, fp16 or bf16";
+    return NULL;
+}
+
+/* ---- PyTorch ---- */
+
+static const char *uncovered_torch_types(const struct oc_plan *plan)
+{
+    const struct oc_dtypes *dt = &plan->dt;
+    const bool pure = dt->compute == dt->weights && dt->residual == dt->weights && is_float(dt->weights) &&
+                      plan->c.precision_autocast == OC_NONE;
+    const bool amp = dt->weights == OC_FP32 && dt->residual == OC_FP32 && is_half(dt->compute);
+    if (!pure && !amp) return "the probe computes in the type of the weights, or under autocast over fp32 weights";
+    if (dt->grads != dt->weights) return "the probe's gradients have the type of the weights";
+    return NULL;
+}
+
 /* Where the model's tables and the step are known to differ. */
-static const char *uncovered_for_now(const struct oc_plan *plan)
+static const char *uncovered_torch_for_now(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
     const bool amp = plan->dt.compute != plan->dt.weights;
@@ -168,41 +184,77 @@ static const char *uncovered_for_now(const struct oc_plan *plan)
     return NULL;
 }
 
-static const char *uncovered_types(const struct oc_plan *plan)
-{
-    const struct oc_dtypes *dt = &plan->dt;
-    const bool pure = dt->compute == dt->weights && dt->residual == dt->weights && is_float(dt->weights) &&
-                      plan->c.precision_autocast == OC_NONE;
-    const bool amp = dt->weights == OC_FP32 && dt->residual == OC_FP32 && is_half(dt->compute);
-    if (!pure && !amp) return "the probe computes in the type of the weights, or under autocast over fp32 weights";
-    if (dt->grads != dt->weights) return "the probe's gradients have the type of the weights";
-    if (dt->master != OC_NONE && (dt->master != OC_FP32 || !is_half(dt->weights)))
-        return "the probe's master copies are fp32 beside 16-bit weights";
-    const bool adam = plan->c.optimizer != OC_OPTIM_SGD;
-    if ((dt->moment2 != OC_NONE) != adam || (adam && dt->moment1 == OC_NONE))
-        return "the probe's Adam has two states for each parameter, its SGD at most one";
-    if ((dt->moment1 != OC_NONE && !is_float(dt->moment1)) || (dt->moment2 != OC_NONE && !is_float(dt->moment2)))
-        return "the probe's optimizer states are fp32, fp16 or bf16";
-    return NULL;
-}
-
-static const char *uncovered_ranks(const struct oc_plan *plan)
+static const char *uncovered_torch(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
     if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1 || plan->dp != 1)
-        return "the probe runs one rank alone";
-    if (c->parallel_zero != 0) return "the probe shards nothing";
+        return "the probe runs one rank of PyTorch alone";
+    if (c->parallel_zero != 0) return "the probe shards nothing under PyTorch";
+    if (c->kernels_transformer != OC_OPSET_HF) return "the probe runs PyTorch's op set hf only";
+    if (c->kernels_attention == OC_ATTN_UNFUSED) return "the probe's attention under PyTorch is eager or flash";
+    if (c->kernels_loss != OC_LOSS_EAGER && c->kernels_loss != OC_LOSS_FUSED)
+        return "the probe's loss under PyTorch is eager or fused";
+    if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "under PyTorch the probe recomputes nothing or whole layers";
+    const char *reason = uncovered_torch_types(plan);
+    return reason ? reason : uncovered_torch_for_now(plan);
+}
+
+/* ---- Megatron ---- */
+
+static const char *uncovered_megatron_types(const struct oc_plan *plan)
+{
+    const struct oc_dtypes *dt = &plan->dt;
+    if (!is_float(dt->weights) || dt->compute != dt->weights || dt->residual != dt->weights)
+        return "the probe's weights, products and residual stream have one type under Megatron";
+    if (!is_float(dt->grads)) return "the probe's main grads are fp32, fp16 or bf16";
+    if ((dt->step_grads != OC_NONE) != (dt->grads != OC_FP32) ||
+        (dt->step_grads != OC_NONE && dt->step_grads != OC_FP32))
+        return "the probe steps with fp32 gradients";
+    if ((dt->master != OC_NONE) != is_half(dt->weights)) return "16-bit weights have a master copy under Megatron";
     return NULL;
+}
+
+static const char *uncovered_megatron_for_now(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    if (is_half(plan->dt.compute) && c->kernels_loss != OC_LOSS_TE_FUSED)
+        return "the model lets go of the softmax before the gradient that is made of it";
+    if (c->model_positions != OC_POS_ROPE && (c->recompute == OC_RECOMPUTE_FULL || c->parallel_sp))
+        return "the model lets go of what q, k and v are made of before they are there";
+    if (c->run_resume && c->parallel_zero) return "the model makes a resumed run's states before its masters";
+    return NULL;
+}
+
+static const char *uncovered_megatron(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    if (c->parallel_cp != 1) return "the probe has no context parallelism";
+    if (c->parallel_zero > 1) return "the probe shares out the optimizer's states at most";
+    if (c->kernels_transformer != OC_OPSET_TE) return "the probe runs Megatron over TransformerEngine only";
+    if (c->kernels_stack[0]) return "the probe runs one generation of Megatron";
+    if (c->kernels_attention == OC_ATTN_EAGER) return "the probe's attention under Megatron is unfused or flash";
+    if (c->kernels_loss == OC_LOSS_FUSED_LINEAR || c->kernels_loss == OC_LOSS_CHUNKED)
+        return "the probe's loss under Megatron is eager, fused or te-fused";
+    if (c->model_dropout != 0) return "the probe has no hidden dropout under Megatron";
+    if (c->recompute == OC_RECOMPUTE_SELECTIVE && c->recompute_modules != OC_MODULE_CORE_ATTN)
+        return "the probe recomputes nothing, attention's core or whole layers";
+    if (c->recompute_partition_activations) return "the probe partitions no checkpoints";
+    if (!c->megatron_gradient_accumulation_fusion)
+        return "the probe adds weight gradients straight into the main grads";
+    if (c->megatron_defer_embedding_wgrad || c->megatron_tp_comm_overlap)
+        return "the probe neither defers the embedding's gradient nor overlaps tensor-parallel communication";
+    const char *reason = uncovered_megatron_types(plan);
+    return reason ? reason : uncovered_megatron_for_now(plan);
 }
 
 const char *oc_probe_covers(const struct oc_plan *plan)
 {
-    const char *reason = plan->c.framework != OC_FW_PYTORCH ? "the probe runs PyTorch's rules only" : NULL;
+    const bool megatron = plan->c.framework == OC_FW_MEGATRON;
+    const char *reason = NULL;
+    if (!megatron && plan->c.framework != OC_FW_PYTORCH) reason = "the probe runs PyTorch's and Megatron's rules only";
     if (!reason) reason = uncovered_option(&plan->c);
     if (!reason) reason = uncovered_shape(plan);
-    if (!reason) reason = uncovered_ranks(plan);
-    if (!reason) reason = uncovered_kernels(&plan->c);
-    if (!reason) reason = uncovered_types(plan);
-    if (!reason) reason = uncovered_for_now(plan);
+    if (!reason) reason = uncovered_states(plan);
+    if (!reason) reason = (megatron ? uncovered_megatron : uncovered_torch)(plan);
     return reason;
 }

@@ -110,3 +110,32 @@ struct oc_plan help_family_plan(int family)
     c->model_dropout = rows[family].dropout, c->model_attention_dropout = rows[family].attention_dropout;
     return plan;
 }
+
+struct oc_plan help_megatron_plan(int i)
+{
+    static const enum oc_dtype types[] = {OC_FP32, OC_BF16, OC_FP16};
+    static const enum oc_recompute recomputes[] = {OC_RECOMPUTE_NONE, OC_RECOMPUTE_FULL, OC_RECOMPUTE_SELECTIVE};
+    static const enum oc_loss losses[] = {OC_LOSS_EAGER, OC_LOSS_FUSED, OC_LOSS_TE_FUSED};
+    struct oc_plan plan = i % 4 == 3 ? help_family_plan(i / 4 % HELP_FAMILIES) : help_plan();
+    struct oc_config *c = &plan.c;
+    struct oc_dtypes *dt = &plan.dt;
+    c->framework = OC_FW_MEGATRON, c->kernels_transformer = OC_OPSET_TE, c->model_dropout = 0;
+    c->parallel_world = c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = 1;
+    c->megatron_gradient_accumulation_fusion = 1;
+    c->kernels_attention = i % 2 ? OC_ATTN_UNFUSED : OC_ATTN_FLASH;
+    c->recompute = recomputes[i / 2 % 3];
+    c->recompute_modules = c->recompute == OC_RECOMPUTE_SELECTIVE ? OC_MODULE_CORE_ATTN : 0;
+    c->kernels_loss = losses[i % 3];
+    c->optimizer = i % 5 == 4 ? OC_OPTIM_SGD : OC_OPTIM_ADAMW;
+    c->parallel_zero = i % 3 != 1 && c->optimizer != OC_OPTIM_SGD;
+    c->megatron_softmax_in_fp32 = i % 7 == 3, c->megatron_masked_softmax_fusion = i % 7 != 3;
+    plan.accum = c->batch_accum = 1 + i % 2;
+    dt->weights = dt->compute = dt->residual = types[i / 3 % 3];
+    dt->grads = i % 4 == 1 ? dt->weights : OC_FP32;
+    dt->master = dt->weights != OC_FP32 ? OC_FP32 : OC_NONE;
+    dt->step_grads = dt->grads != OC_FP32 ? OC_FP32 : OC_NONE;
+    dt->moment1 = OC_FP32;
+    dt->moment2 = c->optimizer != OC_OPTIM_SGD ? OC_FP32 : OC_NONE;
+    plan.shard = 1;
+    return plan;
+}

@@ -19,6 +19,10 @@ struct oc_plan help_mixed_plan(int i);
 
 enum { HELP_FAMILIES = 6 };
 
+/* One rank alone of Megatron, number `i` of a mixed list: models, types, recompute, optimizers, the distributed
+ * optimizer, attention, losses. */
+struct oc_plan help_megatron_plan(int i);
+
 /* A model of another family than Llama: GPT-2, OPT, BLOOM-like without alibi, and mixtures. */
 struct oc_plan help_family_plan(int family);
 

@@ -1,5 +1,7 @@
 #include "tests/probes/help_train.h"
 
+#include "probes/te.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,10 @@ double help_train_run(struct help_train *help)
 {
     struct oc_train *train = &help->train;
     train->loss = 0;
+    if (train->te) {
+        oc_te_run_slots(train);
+        return train->loss;
+    }
     for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].grad);
     for (train->micro_batch = 0; train->micro_batch < train->micro_batches; train->micro_batch++) oc_micro_batch(train);
     return train->loss;

@@ -89,6 +89,17 @@ static void gradients_agree_with_finite_differences(void **state)
     }
 }
 
+/* Megatron's step on one rank, in fp32: flash and unfused, kept and recomputed. */
+static void so_do_those_of_megatron(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        struct oc_plan plan = help_megatron_plan(i);
+        plan.dt = help_megatron_plan(0).dt; /* fp32 */
+        check_slopes(&plan, 0.03);
+    }
+}
+
 /* ---- The same gradient in other ways ---- */
 
 static float *gradients_of(const struct oc_plan *plan, bool poison, const char *drop, struct help_train *help)
@@ -145,11 +156,32 @@ static void recomputed_is_kept_to_the_bit(void **state)
     }
 }
 
+static void so_it_is_under_megatron(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 36; i++) {
+        struct oc_plan kept = help_megatron_plan(i), again = kept;
+        kept.c.recompute = OC_RECOMPUTE_NONE;
+        for (int recompute = OC_RECOMPUTE_SELECTIVE; recompute <= OC_RECOMPUTE_FULL; recompute++) {
+            again.c.recompute = recompute;
+            /* The scores are made again in the type of the probabilities: fp32 there is not what a 16-bit product was.
+             */
+            const bool exact = recompute == OC_RECOMPUTE_FULL || !again.c.megatron_softmax_in_fp32 ||
+                               again.dt.weights == OC_FP32 || again.c.kernels_attention == OC_ATTN_FLASH;
+            assert_true(distance_between(&kept, &again, false) <= (exact ? 0 : 0.02));
+        }
+    }
+}
+
 static void nothing_reads_freed_or_fresh_memory(void **state)
 {
     (void)state;
     for (int i = 0; i < 28 + 42; i++) {
         struct oc_plan plan = plan_of_any_family(i);
+        assert_true(distance_between(&plan, &plan, true) == 0);
+    }
+    for (int i = 0; i < 36; i++) {
+        struct oc_plan plan = help_megatron_plan(i);
         assert_true(distance_between(&plan, &plan, true) == 0);
     }
 }
@@ -252,14 +284,20 @@ static void every_saved_tensor_is_needed(void **state)
         help_precision(&plan, i & 2 ? OC_PREC_AMP_BF16 : OC_PREC_PURE_FP16);
         check_drops(&plan, 12);
     }
+    for (int i = 0; i < 24; i++) {
+        struct oc_plan plan = help_megatron_plan(i);
+        check_drops(&plan, plan.c.recompute == OC_RECOMPUTE_FULL ? 12 : 14);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_agree_with_finite_differences),
+        cmocka_unit_test(so_do_those_of_megatron),
         cmocka_unit_test(flash_is_eager),
         cmocka_unit_test(recomputed_is_kept_to_the_bit),
+        cmocka_unit_test(so_it_is_under_megatron),
         cmocka_unit_test(nothing_reads_freed_or_fresh_memory),
         cmocka_unit_test(accumulation_is_the_mean),
         cmocka_unit_test(half_precision_is_near_fp32),

@@ -91,8 +91,8 @@ static void print_settings(const struct oc_config *config)
     print_error("\n");
 }
 
-/* How many moments and peaks differ between the two. */
-static int compare(int i, const struct oc_config *config, enum oc_device device)
+/* How many moments and peaks differ between the two, on one stage of the pipeline. */
+static int compare_stage(int i, const struct oc_config *config, int stage, enum oc_device device)
 {
     static struct oc_ledger ledger;
     static struct oc_probe_result result;
@@ -100,10 +100,10 @@ static int compare(int i, const struct oc_config *config, enum oc_device device)
     struct oc_rank model = {0};
     struct oc_error error = {0};
     char text[512];
-    if (!oc_resolve(config, &plan, NULL, &error) || !oc_estimate(&plan, 0, &ledger, &error))
+    if (!oc_resolve(config, &plan, NULL, &error) || !oc_estimate(&plan, stage, &ledger, &error))
         fail_msg("configuration %d: %s", i, oc_error_text(&error, text, sizeof text));
     oc_sweep(&ledger, &model);
-    struct oc_probe_options options = {.device = device, .steps = 3};
+    struct oc_probe_options options = {.device = device, .stage = stage, .steps = 3};
     if (!oc_probe_run(&plan, &options, &result)) fail_msg("configuration %d: %s", i, result.why);
     assert_int_equal(model.params, result.rank.params);
     int different = 0;
@@ -115,8 +115,14 @@ static int compare(int i, const struct oc_config *config, enum oc_device device)
         }
     different += differs(i, "first peak", &model.first_peak, &result.rank.first_peak);
     different += differs(i, "steady peak", &model.peak, &result.rank.peak);
+    if (different) print_error("stage %d of", stage);
     if (different) print_settings(config);
     return different;
+}
+
+static int compare(int i, const struct oc_config *config, enum oc_device device)
+{
+    return compare_stage(i, config, 0, device);
 }
 
 static void the_model_is_the_probe(void **state)
@@ -226,6 +232,118 @@ static void so_it_is_on_drawn_configurations(void **state)
     assert_true(drawn < 2 * compared); /* most of them it does */
 }
 
+/* ---- One rank of Megatron ---- */
+
+static void draw_megatron_model(struct oc_config *config, int tp)
+{
+    static const char *const norms[] = {"layernorm", "rmsnorm"}, *const rates[] = {"0", "0.1"};
+    static const char *const activations[] = {"gelu", "relu", "squared-relu", "swiglu", "geglu"};
+    static const char *const positions[] = {"rope", "rope", "learned", "none"};
+    static const char *const biases[] = {"model.linear_bias", "model.qkv_bias", "model.head_bias", "model.tied"};
+    const int kv_heads = tp * (1 + draw(2));
+    assign_number(config, "model.kv_heads", kv_heads);
+    assign_number(config, "model.heads", kv_heads * (1 + draw(3)));
+    assign_number(config, "model.head_dim", 2 + 2 * draw(16));
+    assign_number(config, "model.hidden", tp * (16 + draw(100)));
+    assign_number(config, "model.ffn", tp * (1 + draw(200)));
+    assign_number(config, "model.vocab", 1 + draw(2000));
+    assign_number(config, "model.vocab_multiple", 1 + draw(40));
+    assign_one_of(config, "model.norm", norms, 2);
+    assign_one_of(config, "model.activation", activations, 5);
+    assign_one_of(config, "model.positions", positions, 4);
+    assign_one_of(config, "model.attention_dropout", rates, 2);
+    for (size_t b = 0; b < sizeof biases / sizeof biases[0]; b++) assign_number(config, biases[b], draw(3) == 0);
+    if (draw(2)) assign_number(config, "model.max_positions", (int)config->batch_seq + draw(100));
+}
+
+static void draw_megatron_ranks(struct oc_config *config, int tp, int pp)
+{
+    const int vpp = pp > 1 && draw(3) == 0 ? 2 : 1, dp = 1 << draw(3);
+    assign_number(config, "parallel.tp", tp);
+    assign_number(config, "parallel.pp", pp);
+    assign_number(config, "parallel.vpp", vpp);
+    assign_number(config, "parallel.sp", draw(2));
+    assign_number(config, "parallel.world", tp * pp * dp);
+    assign_number(config, "model.layers", pp * vpp * (1 + draw(2)));
+    assign_number(config, "batch.seq", 4 * (1 + draw(16)));
+    assign_number(config, "batch.micro", 1 + draw(3));
+    assign_number(config, "batch.accum", vpp > 1 ? pp * (1 + draw(3)) : 1 + draw(2 * pp));
+    assign_number(config, "parallel.overlap_grad_reduce", draw(2));
+}
+
+static void draw_megatron_types(struct oc_config *config)
+{
+    static const char *const precisions[] = {"fp32", "bf16", "fp16"}, *const optimizers[] = {"adam", "adamw", "sgd"};
+    static const char *const attentions[] = {"flash", "unfused"}, *const losses[] = {"eager", "fused", "te-fused"};
+    static const char *const recomputes[] = {"none", "selective", "full"}, *const gpus[] = {"none", "a100-80g",
+                                                                                            "h100-80g"};
+    static const char *const switches[] = {"megatron.accumulate_allreduce_grads_in_fp32",
+                                           "megatron.grad_reduce_in_bf16",
+                                           "megatron.dataloader_mask",
+                                           "megatron.masked_softmax_fusion",
+                                           "megatron.softmax_in_fp32",
+                                           "megatron.pad_buckets",
+                                           "run.resume"};
+    assign_one_of(config, "precision", precisions, 3);
+    assign_one_of(config, "optimizer", optimizers, 3);
+    assign_one_of(config, "kernels.attention", attentions, 2);
+    assign_one_of(config, "kernels.loss", losses, 3);
+    assign_one_of(config, "recompute", recomputes, 3);
+    assign_one_of(config, "gpu", gpus, 3);
+    for (size_t s = 0; s < sizeof switches / sizeof switches[0]; s++) assign_number(config, switches[s], draw(2));
+    if (config->optimizer != OC_OPTIM_SGD) assign_number(config, "parallel.zero", draw(2));
+}
+
+static struct oc_config drawn_megatron(void)
+{
+    struct oc_config config = oc_config_default();
+    const int tp = 1 << draw(3), pp = 1 << draw(3);
+    assign(&config, "framework=megatron");
+    draw_megatron_ranks(&config, tp, pp);
+    draw_megatron_model(&config, tp);
+    draw_megatron_types(&config);
+    return config;
+}
+
+/* Every stage of the pipeline, one rank of it. */
+static void so_is_a_rank_of_megatron(void **state)
+{
+    (void)state;
+    const int wanted = getenv("OOMCAST_LONG") ? 1000 : 200;
+    int different = 0, compared = 0, drawn = 0;
+    for (; compared < wanted && different < 20; drawn++) {
+        struct oc_config config = drawn_megatron();
+        struct oc_plan plan;
+        struct oc_error error = {0};
+        if (!oc_resolve(&config, &plan, NULL, &error)) fail_msg("configuration %d: %s", drawn, error.message);
+        if (oc_probe_covers(&plan)) continue;
+        for (int stage = 0; stage < (int)plan.c.parallel_pp; stage++)
+            different += compare_stage(drawn, &config, stage, OC_DEVICE_DRY);
+        compared++;
+    }
+    assert_int_equal(different, 0);
+    assert_true(drawn < 4 * compared);
+}
+
+/* In real memory, where kernels run over what is allocated (the sanitizers look on). */
+static void so_it_is_in_real_memory(void **state)
+{
+    (void)state;
+    int compared = 0;
+    while (compared < 8) {
+        struct oc_config config = drawn_megatron();
+        struct oc_plan plan;
+        struct oc_error error = {0};
+        assign_number(&config, "model.vocab", 100);
+        assign_number(&config, "batch.seq", 16);
+        assert_true(oc_resolve(&config, &plan, NULL, &error));
+        if (oc_probe_covers(&plan) || plan.c.model_hidden > 300) continue;
+        const int stage = draw((int)plan.c.parallel_pp);
+        assert_int_equal(compare_stage(compared, &config, stage, OC_DEVICE_HOST), 0);
+        compared++;
+    }
+}
+
 /* ---- A plan cut for the probe ---- */
 
 /* Whatever the framework was: the options of the cut plan, resolved again, are the cut plan, and the probe covers it.
@@ -261,8 +379,9 @@ static void a_cut_plan_resolves_to_itself(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_model_is_the_probe),
-                                       cmocka_unit_test(so_it_is_on_drawn_configurations),
-                                       cmocka_unit_test(a_cut_plan_resolves_to_itself)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_model_is_the_probe), cmocka_unit_test(so_it_is_on_drawn_configurations),
+        cmocka_unit_test(so_is_a_rank_of_megatron), cmocka_unit_test(so_it_is_in_real_memory),
+        cmocka_unit_test(a_cut_plan_resolves_to_itself)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
