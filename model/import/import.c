@@ -116,6 +116,7 @@ static bool check_text(const char *name, const char *text, size_t size, struct o
 {
     if (size > OC_MAX_INPUT) {
         oc_fail(error, OC_E_IO, "%s is larger than %d MiB", name, OC_MAX_INPUT >> 20);
+        oc_hint(error, "is it a log? give the part that has the launch command");
         return oc_at(error, name, 0, 0);
     }
     if (size && memchr(text, 0, size)) {
