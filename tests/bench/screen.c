@@ -18,18 +18,6 @@
 
 enum { WIDTH = 160, HEIGHT = 48, ROUNDS = 60, MOST = 4096 };
 
-static const struct oc_app_model model = {.resolve = oc_resolve,
-                                          .answer = oc_answer,
-                                          .explain = oc_explain,
-                                          .device = oc_device,
-                                          .fit = oc_probe_fit,
-                                          .covers = oc_probe_covers,
-                                          .estimate = oc_estimate,
-                                          .compare = oc_compare,
-                                          .advise = oc_advise,
-                                          .reserve = oc_reserve,
-                                          .judge = oc_judge};
-
 static const char *const settings[] = {
     "framework=megatron", "model.name=llama-3-70b", "parallel.tp=8",   "parallel.sp=true", "parallel.pp=4",
     "parallel.vpp=5",     "parallel.world=64",      "parallel.zero=1", "batch.seq=8192",   "batch.micro=1",
@@ -74,7 +62,7 @@ static bool open_app(struct oc_app *app, struct oc_input *input)
         enum oc_option_id id;
         if (!oc_config_assign(&input->c.config, settings[i], &id, &error)) break;
     }
-    if (error.code == OC_OK && oc_app_start(app, &model, input, &error)) return true;
+    if (error.code == OC_OK && oc_app_start(app, &oc_real_model, input, &error)) return true;
     fprintf(stderr, "bench_screen: %s\n", error.message);
     return false;
 }

@@ -46,6 +46,8 @@ static const struct golden {
     VIEW("layers", "4LLjj"),
     VIEW("compare", "bl5j"),
     VIEW("fixes", "fj"),
+    VIEW("lessons", "6"),
+    VIEW("lesson", "6\rl"),
 };
 
 enum { N_GOLDENS = sizeof goldens / sizeof goldens[0] };

@@ -23,6 +23,7 @@ const struct oc_command oc_commands[] = {
     {"models", "[NAME...]", OC_UNIT_GIB, "the models that model.name knows", oc_cli_models},
     {"gpus", "[NAME...]", OC_UNIT_GIB, "the GPUs that gpu knows, and how much memory they really have", oc_cli_gpus},
     {"themes", "", OC_UNIT_GIB, "the colour themes of the screen", oc_cli_themes},
+    {"lesson", "[NAME]", OC_UNIT_GIB, "a guided lesson on the screen; without a name, which there are", oc_cli_lesson},
     {0}};
 /* clang-format on */
 
@@ -37,6 +38,7 @@ enum {
     PROBE = 1 << 6,
     GPUS = 1 << 9,
     THEMES = 1 << 10,
+    LESSON = 1 << 11,
     CASES = OPEN | REPORT | CHECK | ADVISE | COMPARE | SWEEP | PROBE,
     ALL = ~0
 };
@@ -188,13 +190,14 @@ static const struct flag flags[] = {
     {"--polite", 0, NULL, PROBE, ON(polite), NULL},
     {"--quiet", 0, "SECONDS", PROBE, set_quiet, 0, NULL},
     {"--plain", 0, NULL, OPEN, ON(plain), "the text report, even in a terminal"},
-    {"--no-live", 0, NULL, OPEN, ON(no_live), "run the probe only when asked to, with p"},
+    {"--no-live", 0, NULL, OPEN | LESSON, ON(no_live), "run the probe only when asked to, with p"},
+    {"--replay", 0, NULL, LESSON, ON(replay), "do the whole lesson without a screen, and tell it"},
     {"--check", 0, NULL, THEMES, ON(check), "how well each theme's colours are told apart, by everyone"},
-    {"--theme", 0, "NAME|FILE", OPEN, set_theme, 0, "colours of the screen (see `oomcast themes`)"},
-    {"--color", 0, "auto|never|8|16|256|rgb", OPEN, set_depth, 0, "how many colours"},
-    {"--ascii", 0, NULL, OPEN, ON(ascii), "draw with ASCII only"},
-    {"--script", 0, "FILE", OPEN, set_script, 0, "keys to begin with, for tests and pictures"},
-    {"--no-display", 0, NULL, OPEN, ON(no_display), "touch no terminal: a script draws on a canvas"},
+    {"--theme", 0, "NAME|FILE", OPEN | LESSON, set_theme, 0, "colours of the screen (see `oomcast themes`)"},
+    {"--color", 0, "auto|never|8|16|256|rgb", OPEN | LESSON, set_depth, 0, "how many colours"},
+    {"--ascii", 0, NULL, OPEN | LESSON, ON(ascii), "draw with ASCII only"},
+    {"--script", 0, "FILE", OPEN | LESSON, set_script, 0, "keys to begin with, for tests and pictures"},
+    {"--no-display", 0, NULL, OPEN | LESSON, ON(no_display), "touch no terminal: a script draws on a canvas"},
     {"--help", 'h', NULL, ALL, ON(help), "this text"},
     {"--version", 'V', NULL, ALL, ON(version), "the version"},
 };

@@ -50,7 +50,8 @@ struct oc_args {
     int64_t quiet;  /* seconds without progress after which a probe with a parent ends itself */
     int64_t parent; /* process id of the parent that a probe must not outlive; 0 = none */
     bool plain, no_live, ascii, no_display;
-    bool check; /* themes */
+    bool check;  /* themes */
+    bool replay; /* lesson */
     enum oc_depth depth; /* colours */
     const char *theme;   /* NULL: the default */
     const char *script;  /* keys to begin with, for tests and pictures; NULL = none */
@@ -101,6 +102,12 @@ const char *oc_device_name(enum oc_device device);
 /* OC_EXIT_USAGE, or OC_EXIT_INTERNAL for a defect. */
 enum oc_exit oc_cli_status(const struct oc_error *error);
 
+/* Whether there is a terminal to draw on. */
+bool oc_cli_has_terminal(void);
+
+/* The screen, with a lesson begun on it. */
+enum oc_exit oc_cli_open_lesson(const struct oc_args *args, int lesson, struct oc_error *error);
+
 enum oc_exit oc_cli_open(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_report(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_check(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
@@ -111,6 +118,7 @@ enum oc_exit oc_cli_probe(const struct oc_args *args, struct oc_buffer *out, str
 enum oc_exit oc_cli_options(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_models(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_gpus(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
+enum oc_exit oc_cli_lesson(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 enum oc_exit oc_cli_themes(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error);
 
 #endif

@@ -157,7 +157,10 @@ void oc_app_end(struct oc_app *app)
     free(app->shown);
     for (int i = 0; app->kept && i < KEPT; i++) free(app->kept[i].ledger);
     free(app->kept);
-    for (int i = 0; i < OC_VIEWS_MAX; i++) free(app->view_states[i]);
+    for (int i = 0; i < oc_n_views; i++) {
+        if (app->view_states[i] && oc_views[i]->release) oc_views[i]->release(app->view_states[i]);
+        free(app->view_states[i]);
+    }
     oc_fixes_free(app);
     free(app->shape.whole);
     free(app->shape.answer);
@@ -242,6 +245,18 @@ bool oc_app_open(struct oc_app *app, const char *path, struct oc_error *error)
 bool oc_app_in_view(const struct oc_app *app)
 {
     return !app->in_panel && oc_views[app->view]->request;
+}
+
+bool oc_app_in_panel(const struct oc_app *app)
+{
+    const struct oc_view_ops *ops = oc_views[app->view];
+    return !oc_app_in_view(app) || (ops->shares && ops->shares(app, app->view_states[app->view]));
+}
+
+void oc_app_changed(struct oc_app *app)
+{
+    for (int i = 0; i < oc_n_views; i++)
+        if (oc_views[i]->changed) oc_views[i]->changed(app);
 }
 
 void oc_app_view(struct oc_app *app, int view)
@@ -398,6 +413,7 @@ void oc_app_key(struct oc_app *app, int key)
         answer_confirm(app, key);
     else
         oc_app_request(app, oc_request_of(key));
+    oc_app_changed(app);
 }
 
 /* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */

@@ -39,6 +39,8 @@ struct oc_app_model {
     void (*judge)(const struct oc_plan *plan, const struct oc_rank *ranks, int n_ranks, struct oc_verdict *verdict);
 };
 
+extern const struct oc_app_model oc_real_model;
+
 enum oc_mode {
     OC_MODE_NORMAL,
     OC_MODE_PROMPT,
@@ -209,6 +211,12 @@ bool oc_app_open(struct oc_app *app, const char *path, struct oc_error *error);
 
 /* Whether two configurations give the same values. */
 bool oc_config_same(const struct oc_config *a, const struct oc_config *b);
+
+/* Whether the panel has the keys that move and change, alone or beside the view. */
+bool oc_app_in_panel(const struct oc_app *app);
+
+/* Lets views see that something may be different now. */
+void oc_app_changed(struct oc_app *app);
 
 /* Answers the current case again, after it was changed in place. */
 void oc_app_recompute(struct oc_app *app);

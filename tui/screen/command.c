@@ -9,6 +9,7 @@
 #include "tui/screen/change.h"
 #include "tui/screen/find.h"
 #include "tui/screen/output.h"
+#include "tui/views/lessons.h"
 #include "tui/views/views.h"
 
 static bool complain(struct oc_app *app, const struct oc_error *error)
@@ -179,6 +180,20 @@ static bool run_theme(struct oc_app *app, char *arguments, bool force)
     return true;
 }
 
+static bool run_lesson(struct oc_app *app, char *arguments, bool force)
+{
+    struct oc_error error = {0};
+    const char *name = next_word(&arguments);
+    int index = oc_lesson_find(name);
+    (void)force;
+    if (!*name) {
+        oc_app_view(app, oc_view_index(&oc_view_lessons));
+        return true;
+    }
+    if (index < 0) return need(app, "the name of a lesson; Tab lists them");
+    return oc_lessons_start(app, index, &error) || complain(app, &error);
+}
+
 static bool run_quit(struct oc_app *app, char *arguments, bool force)
 {
     (void)arguments;
@@ -216,6 +231,7 @@ const struct oc_command_row oc_command_rows[] = {
     {"export", "FORM [FILE]", "the configuration as flags or JSON, the view as text, markdown, svg or json; without FILE it is shown", OC_ARG_EXPORT, run_export},
     {"view", "NAME", "another view", OC_ARG_VIEW, run_view},
     {"theme", "NAME", "other colours", OC_ARG_THEME, run_theme},
+    {"lesson", "[NAME]", "begin a lesson", OC_ARG_LESSON, run_lesson},
     {"probe", "", "measure a larger training step", OC_ARG_NONE, run_probe},
     {"base", "", "keep this to compare with", OC_ARG_NONE, run_base},
     {"swap", "", "swap this with the base", OC_ARG_NONE, run_swap},

@@ -16,7 +16,7 @@ enum oc_argument {
     OC_ARG_EXPORT,
     OC_ARG_VIEW,
     OC_ARG_THEME,
-    OC_ARG_TEXT
+    OC_ARG_LESSON
 };
 
 struct oc_command_row {

@@ -6,6 +6,7 @@
 #include "oomcast/export.h"
 #include "tui/screen/host.h"
 #include "tui/screen/output.h"
+#include "tui/lesson/lesson.h"
 #include "tui/views/views.h"
 
 /* Names that begin as the word does: how many, their common beginning, and their list. */
@@ -93,8 +94,10 @@ static void offer_from_host(const struct oc_app *app, struct offers *offers, enu
 static void offer_arguments(const struct oc_app *app, struct offers *offers, enum oc_argument kind, int index)
 {
     switch (kind) {
-    case OC_ARG_NONE:
-    case OC_ARG_TEXT: break;
+    case OC_ARG_NONE: break;
+    case OC_ARG_LESSON:
+        for (int i = 0; i < oc_lesson_count(); i++) offer(offers, oc_lesson_name(i));
+        break;
     case OC_ARG_SET:
         if (strchr(offers->word, '='))
             offer_values(offers);

@@ -117,7 +117,7 @@ static void draw_help(const struct oc_app *app, struct oc_canvas *canvas, struct
     if (rect.h <= 0) return;
     struct oc_rect inner = {rect.x + 1, rect.y, rect.w - 2, rect.h};
     const struct oc_view_ops *ops = oc_views[app->view];
-    if (oc_app_in_view(app) && ops->help && app->mode != OC_MODE_PROMPT) {
+    if (!oc_app_in_panel(app) && ops->help && app->mode != OC_MODE_PROMPT) {
         text[0] = '\0';
         ops->help(app, app->view_states[app->view], text, sizeof text);
         oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
@@ -201,7 +201,8 @@ static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct
         x += oc_canvas_text(canvas, x, rect.y, 3, OC_ROLE_HINT_KEY, "Tab") + 1;
         x += oc_canvas_text(canvas, x, rect.y, 7, OC_ROLE_HINT, app->in_panel ? "view" : "panel") + 2;
     }
-    const struct oc_view_key *keys = oc_app_in_view(app) ? oc_views[app->view]->keys : NULL;
+    const struct oc_view_ops *ops = oc_views[app->view];
+    const struct oc_view_key *keys = !oc_app_in_view(app) ? NULL : oc_app_in_panel(app) ? ops->shared_keys : ops->keys;
     int n = oc_hint_row(rect.x + rect.w - 1 - x, keys, items);
     for (int i = 0; i < n; i++) {
         x += oc_canvas_text(canvas, x, rect.y, rect.x + rect.w - x, OC_ROLE_HINT_KEY, items[i].keys) + 1;
@@ -248,7 +249,7 @@ void oc_app_draw(struct oc_app *app, struct oc_canvas *canvas)
         return;
     }
     struct oc_panel_view view = {oc_app_case(app), &app->first, &app->answer->plan,
-                                 app->mode == OC_MODE_NORMAL && !oc_app_in_view(app)};
+                                 app->mode == OC_MODE_NORMAL && oc_app_in_panel(app)};
     if (layout.panel.w > 0) oc_panel_draw(&app->panel, canvas, layout.panel, &view);
     oc_canvas_vline(canvas, layout.divider.x, layout.divider.y, layout.divider.h);
     if (layout.view.w > 0) oc_views[app->view]->draw(app, app->view_states[app->view], canvas, layout.view);

@@ -62,6 +62,53 @@ static bool read_rank(const cJSON *object, struct oc_rank *rank)
     return true;
 }
 
+static double share_of(const cJSON *object, const char *name)
+{
+    const cJSON *item = member(object, name);
+    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= 1 ? item->valuedouble : 0;
+}
+
+static void read_numbers(const cJSON *root, struct oc_result *result)
+{
+    const cJSON *numbers = member(root, "numerics"), *loss;
+    cJSON_ArrayForEach(loss, member(root, "losses"))
+    {
+        if (cJSON_IsNumber(loss) && result->n_losses < OC_MAX_LOSSES)
+            result->losses[result->n_losses++] = loss->valuedouble;
+    }
+    if (!cJSON_IsObject(numbers)) return;
+    result->numbers = (struct oc_result_numbers){.known = true,
+                                                 .underflow = share_of(numbers, "fp16_underflow_unscaled"),
+                                                 .underflow_scaled = share_of(numbers, "fp16_underflow_scaled"),
+                                                 .lost = share_of(numbers, "updates_lost"),
+                                                 .lost_bf16 = share_of(numbers, "updates_lost_bf16_no_master"),
+                                                 .lost_fp16 = share_of(numbers, "updates_lost_fp16_no_master")};
+}
+
+static double divide(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+void oc_result_take(const struct oc_probe_result *probe, struct oc_result *result)
+{
+    const struct oc_probe_numerics *n = &probe->numerics;
+    memset(result, 0, sizeof *result);
+    result->plan = probe->plan_hash;
+    result->status = probe->status;
+    snprintf(result->why, sizeof result->why, "%s", probe->why);
+    result->rank = probe->rank;
+    result->seconds = probe->seconds;
+    result->n_losses = probe->n_losses;
+    memcpy(result->losses, probe->losses, sizeof result->losses);
+    result->numbers = (struct oc_result_numbers){.known = n->updates > 0,
+                                                 .underflow = divide(n->flushed, n->gradients),
+                                                 .underflow_scaled = divide(n->flushed_scaled, n->gradients),
+                                                 .lost = divide(n->lost, n->updates),
+                                                 .lost_bf16 = divide(n->lost_bf16, n->updates),
+                                                 .lost_fp16 = divide(n->lost_fp16, n->updates)};
+}
+
 static bool fail(struct oc_result *result, const char *why)
 {
     result->status = OC_PROBE_FAILED;
@@ -89,6 +136,7 @@ bool oc_result_read(const char *line, struct oc_result *result)
         snprintf(result->why, sizeof result->why, "%s", text_of(root, "why"));
         if (result->status == OC_PROBE_DONE && !read_rank(member(root, "rank"), &result->rank))
             good = fail(result, "the probe's result has no peak");
+        read_numbers(root, result);
     }
     cJSON_Delete(root);
     return good;

@@ -11,10 +11,20 @@ struct oc_result {
     char why[224];       /* unless DONE */
     struct oc_rank rank; /* when DONE: peaks, moments and reserved */
     double seconds;      /* it took, start of the child included */
+    double losses[OC_MAX_LOSSES];
+    int n_losses;
+    struct oc_result_numbers {
+        bool known;
+        double underflow, underflow_scaled; /* share of the gradients that fp16 holds as zero; with the loss scaled */
+        double lost, lost_bf16, lost_fp16; /* share of the updates lost to rounding: in this run, with 16-bit weights */
+    } numbers;
 };
 
 /* Reads the final line of `oomcast probe --json`. False when it is not one; `result` is then a FAILED one with the
  * reason. */
 bool oc_result_read(const char *line, struct oc_result *result);
+
+/* The same of a probe that ran in this process. */
+void oc_result_take(const struct oc_probe_result *probe, struct oc_result *result);
 
 #endif

@@ -8,18 +8,7 @@
 #include "tui/screen/app.h"
 #include "tui/screen/command.h"
 #include "tui/screen/script.h"
-
-static const struct oc_app_model model = {.resolve = oc_resolve,
-                                          .answer = oc_answer,
-                                          .explain = oc_explain,
-                                          .device = oc_device,
-                                          .fit = oc_probe_fit,
-                                          .covers = oc_probe_covers,
-                                          .estimate = oc_estimate,
-                                          .compare = oc_compare,
-                                          .advise = oc_advise,
-                                          .reserve = oc_reserve,
-                                          .judge = oc_judge};
+#include "tui/views/lessons.h"
 
 struct screen {
     struct oc_app app;
@@ -105,6 +94,7 @@ static int loop(struct screen *screen)
         }
         if (screen->app.live && oc_live_tick(screen->app.live, now_ms())) changed = true;
         if (screen->app.quit) break;
+        if (changed) oc_app_changed(&screen->app);
         if (changed) draw(screen);
         changed = false;
         if (screen->app.unsettled) { /* a stage at a time, so that a key does not wait for all of them */
@@ -246,14 +236,15 @@ static int run(struct screen *screen, const struct oc_input *input, const struct
                struct oc_error *error)
 {
     if (!oc_theme_open(&screen->theme, options->theme, error)) return 2;
-    if (!oc_app_start(&screen->app, &model, input, error)) return 2;
+    if (!oc_app_start(&screen->app, &oc_real_model, input, error)) return 2;
     screen->app.live = oc_live_start(options->executable ? options->executable : "/proc/self/exe");
     screen->app.probe_auto = !options->no_live;
     const struct oc_app_host host = {oc_host_open, oc_host_exists, oc_host_write, oc_host_files,
                                      host_themes,  host_theme,     host_canvas,   screen};
     screen->app.host = &host;
     int status = 2;
-    if (open_display(screen, options, error) && run_script(screen, options->script, error))
+    bool begun = !options->lesson || oc_lessons_start(&screen->app, options->lesson - 1, error);
+    if (begun && open_display(screen, options, error) && run_script(screen, options->script, error))
         status = options->no_display || screen->app.quit ? 0 : loop(screen);
     oc_term_close(screen->term);
     oc_canvas_free(&screen->canvas);

@@ -15,9 +15,16 @@ struct oc_view_ops {
     bool (*request)(struct oc_app *app, void *state, enum oc_request request); /* true: taken; NULL: it has no keys */
     void (*help)(const struct oc_app *app, const void *state, char *text, size_t size); /* the help rows; NULL = none */
     const struct oc_view_key *keys; /* ended by a row of OC_REQUESTS; NULL = none */
+    bool (*shares)(const struct oc_app *app,
+                   const void *state);     /* the panel has its keys beside it; NULL = it has not */
+    const struct oc_view_key *shared_keys; /* of the hint row, while it does */
+    void (*changed)(
+        struct oc_app *app);      /* whenever something may be different: after keys, after the probe; NULL = none */
+    void (*release)(void *state); /* frees what the state holds, not the state; NULL = nothing */
 };
 
-extern const struct oc_view_ops oc_view_fit, oc_view_step, oc_view_pipeline, oc_view_layers, oc_view_compare;
+extern const struct oc_view_ops oc_view_fit, oc_view_step, oc_view_pipeline, oc_view_layers, oc_view_compare,
+    oc_view_lessons;
 
 /* All views in the order of their numbers; at most OC_VIEWS_MAX. */
 extern const struct oc_view_ops *const oc_views[];
