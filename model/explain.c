@@ -72,7 +72,7 @@ static void ladder(const struct oc_plan *plan, char *text, size_t size)
         enum oc_dtype dtype;
         const char *what;
         bool shared;
-    } parts[] = {{plan->dt.weights, "weights", plan->c.parallel_zero >= 3},
+    } parts[] = {{oc_stored_weights(plan), "weights", plan->c.parallel_zero >= 3},
                  {plan->dt.master, "master copy", plan->c.parallel_zero >= 1},
                  {plan->dt.grads, "gradients", plan->c.parallel_zero >= 2},
                  {plan->dt.step_grads, "gradients for the step", plan->c.parallel_zero >= 1},
@@ -153,8 +153,16 @@ static int64_t crossing(const struct oc_plan *plan, int64_t stage, int64_t most)
 
 static void explain_copies(const struct oc_plan *plan, struct oc_reason *reason)
 {
-    const char *half = oc_dtype_name(plan->dt.weights);
-    if (plan->dt.weights == OC_FP32) {
+    const char *half = oc_dtype_name(oc_stored_weights(plan));
+    const bool full = oc_stored_weights(plan) == OC_FP32;
+    if (full && (plan->c.framework == OC_FW_FSDP1 || plan->c.framework == OC_FW_FSDP2)) {
+        say(reason,
+            "FSDP keeps its shards in fp32, as in fp32 training; weights are %s only while a layer is gathered, so "
+            "mixed precision saves gathered weights and activations, not states.",
+            oc_dtype_name(plan->dt.compute));
+        return;
+    }
+    if (full) {
         say(reason,
             "Autocast keeps weights, gradients and optimizer states in fp32, as fp32 does; it adds %s copies of the "
             "matrices, up to "

@@ -26,6 +26,9 @@ bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_
  * bytes. */
 bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error);
 
+/* The type of the weights that a rank keeps: plan->dt.weights, unless forward reads them gathered and cast (FSDP2). */
+enum oc_dtype oc_stored_weights(const struct oc_plan *plan);
+
 /* Parameters of the whole model, each counted once, the padding of the vocabulary included. */
 uint64_t oc_model_params(const struct oc_plan *plan);
 

@@ -76,6 +76,12 @@ void oc_override_dtypes(struct oc_plan *plan)
     }
 }
 
+enum oc_dtype oc_stored_weights(const struct oc_plan *plan)
+{
+    const bool casts = oc_framework((enum oc_framework)plan->c.framework)->casts_shards;
+    return casts ? (enum oc_dtype)plan->c.precision_weights : plan->dt.weights;
+}
+
 bool oc_is_2021(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;

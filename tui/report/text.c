@@ -37,9 +37,12 @@ static void put_run(struct oc_buffer *out, const struct oc_plan *plan)
     const struct {
         const char *what;
         enum oc_dtype dtype;
-    } types[] = {
-        {"weights", plan->dt.weights}, {"gradients", plan->dt.grads},  {"their copy in the step", plan->dt.step_grads},
-        {"master", plan->dt.master},   {"moment 1", plan->dt.moment1}, {"moment 2", plan->dt.moment2}};
+    } types[] = {{"weights", oc_stored_weights(plan)},
+                 {"gradients", plan->dt.grads},
+                 {"their copy in the step", plan->dt.step_grads},
+                 {"master", plan->dt.master},
+                 {"moment 1", plan->dt.moment1},
+                 {"moment 2", plan->dt.moment2}};
     char text[200] = "";
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (types[i].dtype == OC_NONE) continue;
