@@ -176,9 +176,27 @@ static void streams_reserve_apart(void **state)
     oc_alloc_destroy(alloc);
 }
 
+/* Shards are kept in fp32 while forward reads bf16, and the reason says so. */
+static void the_reason_is_of_what_is_kept(void **state)
+{
+    (void)state;
+    static struct oc_answer answer;
+    struct oc_reason reason;
+    struct oc_error error;
+    const struct oc_config config =
+        help_config(HELP_WORDS("framework=fsdp2", "model.name=llama-3-8b", "parallel.world=8", "precision=bf16"));
+    assert_true(oc_answer(&config, &answer, NULL, NULL, &error));
+    assert_int_equal(oc_stored_weights(&answer.plan), OC_FP32);
+    assert_int_equal(answer.plan.dt.weights, OC_BF16);
+    oc_explain(&answer, &reason);
+    assert_non_null(strstr(reason.sentence[0], "4/8 fp32 weights"));
+    assert_non_null(strstr(reason.sentence[1], "keeps its shards in fp32"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reason_is_of_what_is_kept),
         cmocka_unit_test(shards_of_every_rank),
         cmocka_unit_test(a_layer_in_backward),
         cmocka_unit_test(weights_that_stay),
