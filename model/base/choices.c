@@ -200,6 +200,14 @@ const char *oc_needs_fsdp(const struct oc_config *c)
 {
     return c->framework == OC_FW_FSDP1 || c->framework == OC_FW_FSDP2 ? NULL : "only FSDP";
 }
+const char *oc_needs_fsdp2(const struct oc_config *c)
+{
+    return c->framework == OC_FW_FSDP2 ? NULL : "only FSDP2";
+}
+const char *oc_needs_optimizer_offload(const struct oc_config *c)
+{
+    return c->offload_optimizer != OC_OFFLOAD_NONE ? NULL : "needs offload.optimizer";
+}
 const char *oc_needs_deepspeed(const struct oc_config *c)
 {
     return c->framework == OC_FW_DEEPSPEED ? NULL : "only DeepSpeed";
