@@ -209,8 +209,12 @@ static void explain_against_fp32(const struct oc_answer *answer, const struct oc
     const double here = (double)rank->peak.allocated / GIB, there = (double)other.peak.allocated / GIB,
                  delta = here - there;
     const char *name = oc_dtype_name(plan->dt.compute);
+    if (delta < -0.005) {
+        say(reason, "The same run in fp32 would peak at %.2f GiB, %.2f more.", there, -delta);
+        return;
+    }
     if (delta < 0.005) {
-        say(reason, "The same run in fp32 would peak at %.2f GiB, %s.", there, delta < -0.005 ? "more" : "the same");
+        say(reason, "The same run in fp32 would peak at %.2f GiB, the same.", there);
         return;
     }
     if (!plan->has_shape) {
