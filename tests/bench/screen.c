@@ -97,6 +97,7 @@ static bool in_process(void)
     struct oc_canvas canvas = {.theme = &theme, .colour = true};
     if (!open_app(&app, &input) || !oc_theme_default(&theme, NULL) || !oc_canvas_resize(&canvas, WIDTH, HEIGHT))
         return false;
+    oc_app_request(&app, OC_REQ_BASE); /* as much as can be on the screen */
     for (int view = 0; view < oc_n_views; view++) measure_view(&app, &canvas, view);
     oc_canvas_free(&canvas);
     oc_app_end(&app);
