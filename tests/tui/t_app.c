@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "help_fake.h"
+#include "tui/views/views.h"
 
 struct fixture {
     struct oc_input input;
@@ -265,8 +266,9 @@ static void help_lists_every_key(void **state)
     keys(f, "?");
     for (int i = 0; i < OC_REQUESTS; i++) {
         char line[160], text[64];
+        bool view = i >= OC_REQ_VIEW_1 && i <= OC_REQ_VIEW_6; /* explained by what it shows */
         snprintf(line, sizeof line, "%-13s%s", oc_request_keys((enum oc_request)i, text, sizeof text),
-                 oc_request_row((enum oc_request)i)->help);
+                 view ? oc_views[i - OC_REQ_VIEW_1]->about : oc_request_row((enum oc_request)i)->help);
         assert_drawn(f, line, true);
     }
 }

@@ -332,8 +332,8 @@ static void normal(struct oc_app *app, enum oc_request request)
     case OC_REQ_FIXES: oc_fixes_open(app); break;
     case OC_REQ_COMMAND: oc_command_start(app, ""); break;
     case OC_REQ_SAVE: start_save(app); break;
-    case OC_REQ_OPEN: oc_command_start(app, "open "); break;
-    case OC_REQ_EXPORT: oc_command_start(app, "export "); break;
+    case OC_REQ_OPEN: oc_command_offer(app, "open "); break;
+    case OC_REQ_EXPORT: oc_command_offer(app, "export "); break;
     case OC_REQ_SHOW_SET: oc_command_run(app, "export set", false); break;
     case OC_REQ_HELP: app->mode = OC_MODE_HELP; break;
     case OC_REQ_CANCEL: app->message[0] = '\0'; break;

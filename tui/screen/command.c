@@ -310,6 +310,15 @@ void oc_command_start(struct oc_app *app, const char *text)
     oc_app_ask(app, &question, text);
 }
 
+void oc_command_offer(struct oc_app *app, const char *text)
+{
+    char offers[sizeof app->message], line[OC_PROMPT_MAX];
+    oc_command_start(app, text);
+    snprintf(line, sizeof line, "%s", text);
+    oc_command_complete(app, line, sizeof line, offers, sizeof offers);
+    oc_app_say(app, false, "%s", offers);
+}
+
 void oc_command_quit(struct oc_app *app)
 {
     oc_command_run(app, "quit", false);

@@ -34,6 +34,9 @@ extern const struct oc_command_row oc_command_rows[];
 /* Opens the prompt with the beginning of a command, "" for none. */
 void oc_command_start(struct oc_app *app, const char *text);
 
+/* The same, and says at once what may follow. */
+void oc_command_offer(struct oc_app *app, const char *text);
+
 /* Runs a line as it would be typed. False: it failed, and app->message says why. */
 bool oc_command_run(struct oc_app *app, const char *line, bool force);
 

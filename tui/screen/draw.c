@@ -188,7 +188,8 @@ static void draw_hint(const struct oc_app *app, struct oc_canvas *canvas, struct
     struct oc_hint_item items[OC_HINTS_MAX];
     if (app->mode == OC_MODE_PROMPT) {
         const char *text = app->message[0] ? app->message : app->question->hint;
-        oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, app->message[0] ? OC_ROLE_WARN : OC_ROLE_HINT, text);
+        oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2,
+                       app->message[0] && app->message_bad ? OC_ROLE_WARN : OC_ROLE_HINT, text);
         return;
     }
     int x = rect.x + 1;

@@ -63,6 +63,14 @@ static void page_commands(struct pager *pager)
     }
 }
 
+/* A view's number is explained by its name. */
+static const char *help_of(enum oc_request request)
+{
+    int view = (int)request - OC_REQ_VIEW_1;
+    bool named = request >= OC_REQ_VIEW_1 && request <= OC_REQ_VIEW_6 && view < oc_n_views;
+    return named ? oc_views[view]->about : oc_request_row(request)->help;
+}
+
 static void page_help(struct pager *pager, const struct oc_canvas *canvas)
 {
     const char *group = "";
@@ -73,7 +81,7 @@ static void page_help(struct pager *pager, const struct oc_canvas *canvas)
             page_text(pager, 0, OC_ROLE_TITLE, row->group);
             group = row->group;
         }
-        page_keys(pager, (enum oc_request)i, row->help);
+        page_keys(pager, (enum oc_request)i, help_of((enum oc_request)i));
     }
     page_views(pager);
     page_commands(pager);

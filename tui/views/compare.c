@@ -306,5 +306,11 @@ static const struct oc_view_key keys[] = {{OC_REQ_DOWN, "", "one difference down
                                           {OC_REQ_FOLD, "", "the pipeline stage before"},
                                           {OC_REQUESTS, NULL, NULL}};
 
-const struct oc_view_ops oc_view_compare = {"Compare", "A/B", sizeof(struct oc_compare_state), draw, request,
-                                            help,      keys};
+const struct oc_view_ops oc_view_compare = {.title = "Compare",
+                                            .brief = "A/B",
+                                            .about = "Compare: this against the base, entry by entry",
+                                            .state_size = sizeof(struct oc_compare_state),
+                                            .draw = draw,
+                                            .request = request,
+                                            .help = help,
+                                            .keys = keys};

@@ -101,6 +101,12 @@ static void draw_reason(const struct oc_app *app, struct oc_canvas *canvas, stru
                                                    : " ",
                                  app->reason.sentence[i]);
     oc_canvas_wrap(canvas, inner, 0, OC_ROLE_TEXT, text);
+    bool cut = oc_canvas_wrap(NULL, inner, 0, OC_ROLE_TEXT, text) > inner.h;
+    if (!cut || inner.h <= 0) return;
+    int y = inner.y + inner.h - 1; /* the way to the rest */
+    int x = oc_canvas_right(canvas, inner.x, y, inner.w, OC_ROLE_HINT, "w: all of it");
+    oc_canvas_put(canvas, x - 1, y, oc_canvas_style(canvas, OC_ROLE_TEXT), ' ');
+    oc_canvas_put(canvas, x, y, oc_canvas_style(canvas, OC_ROLE_HINT_KEY), 'w');
 }
 
 static int reason_rows(const struct oc_app *app, int width)
@@ -161,5 +167,8 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
     }
 }
 
-const struct oc_view_ops oc_view_fit = {
-    .title = "Fit", .brief = "Fit", .state_size = sizeof(struct oc_fit_state), .draw = draw};
+const struct oc_view_ops oc_view_fit = {.title = "Fit",
+                                        .brief = "Fit",
+                                        .about = "Fit: does it fit, what the fullest rank holds at its peak, and why",
+                                        .state_size = sizeof(struct oc_fit_state),
+                                        .draw = draw};

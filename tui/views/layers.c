@@ -408,5 +408,11 @@ static const struct oc_view_key keys[] = {
     {OC_REQ_FOLD, "", "the pipeline stage before"},
     {OC_REQUESTS, NULL, NULL}};
 
-const struct oc_view_ops oc_view_layers = {"Layers", "Layers", sizeof(struct oc_layers_state), draw, request,
-                                           help,     keys};
+const struct oc_view_ops oc_view_layers = {.title = "Layers",
+                                           .brief = "Layers",
+                                           .about = "Layers: every entry of the ledger, with its rule and source",
+                                           .state_size = sizeof(struct oc_layers_state),
+                                           .draw = draw,
+                                           .request = request,
+                                           .help = help,
+                                           .keys = keys};

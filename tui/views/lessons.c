@@ -161,6 +161,7 @@ static const struct oc_view_key in_lesson[] = {{OC_REQ_FIND_NEXT, "step", ""},
 
 const struct oc_view_ops oc_view_lessons = {.title = "Lessons",
                                             .brief = "Lessons",
+                                            .about = "Lessons: five walks through what mixed precision costs",
                                             .state_size = sizeof(struct oc_lessons_state),
                                             .draw = draw,
                                             .request = request,

@@ -349,4 +349,11 @@ static const struct oc_view_key keys[] = {{OC_REQ_DOWN, "stage", "the next stage
                                           {OC_REQ_CANCEL, "worst", "back to the worst stage, whichever it is"},
                                           {OC_REQUESTS, NULL, NULL}};
 
-const struct oc_view_ops oc_view_pipeline = {"Pipeline", "Pipe", sizeof(struct state), draw, request, help, keys};
+const struct oc_view_ops oc_view_pipeline = {.title = "Pipeline",
+                                             .brief = "Pipe",
+                                             .about = "Pipeline: every stage, and what it keeps in flight",
+                                             .state_size = sizeof(struct state),
+                                             .draw = draw,
+                                             .request = request,
+                                             .help = help,
+                                             .keys = keys};

@@ -292,4 +292,11 @@ static const struct oc_view_key keys[] = {
     {OC_REQ_UP, "", "the pipeline stage before"},
     {OC_REQUESTS, NULL, NULL}};
 
-const struct oc_view_ops oc_view_step = {"Step", "Step", sizeof(struct oc_step_state), draw, request, help, keys};
+const struct oc_view_ops oc_view_step = {.title = "Step",
+                                         .brief = "Step",
+                                         .about = "Step: what a rank holds, instant by instant",
+                                         .state_size = sizeof(struct oc_step_state),
+                                         .draw = draw,
+                                         .request = request,
+                                         .help = help,
+                                         .keys = keys};

@@ -10,6 +10,7 @@
 
 struct oc_view_ops {
     const char *title, *brief; /* in the header; `brief` where room is short */
+    const char *about;         /* what it shows, for the help overlay */
     size_t state_size;         /* bytes of what it remembers, zeroed at the start; 0 = nothing */
     void (*draw)(const struct oc_app *app, void *state, struct oc_canvas *canvas, struct oc_rect rect);
     bool (*request)(struct oc_app *app, void *state, enum oc_request request); /* true: taken; NULL: it has no keys */
