@@ -273,6 +273,8 @@ static void everything_is_exported(void **state)
         if (!f->text || !strstr(f->text, forms[i].holds))
             fail_msg("%s: %s", forms[i].form, f->text ? f->text : "nothing");
     }
+    keys(f, ":save-screen cells\n");
+    assert_non_null(strstr(f->text, "screen 120x30\n"));
     keys(f, "e");
     assert_string_equal(f->app.prompt.text, "export ");
     keys(f, "megatron\n"); /* without a file it is shown */

@@ -76,6 +76,33 @@ static void the_terminal_shows_the_canvas(void **state)
     }
 }
 
+/* Every view, in colour, without, and in ASCII: what the emulator holds is what was drawn, and nothing is left of the
+ * view before. */
+static void the_terminal_shows_every_view(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{80, 24}, {160, 48}};
+    static const struct {
+        const char *environment[3], *options;
+    } kinds[] = {
+        {{NULL}, ""}, {{"NO_COLOR=1"}, "--color never"}, {{"TERM=vt100", "LC_ALL=C"}, "--color never --ascii"}};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            struct oc_pty pty;
+            char keys[16] = "bl";
+            start(&pty, sizes[i][0], sizes[i][1], kinds[k].environment);
+            oc_pty_keys(&pty, "b");
+            oc_pty_keys(&pty, "l");
+            for (int view = 6; view >= 1; view--) {
+                char key[2] = {(char)('0' + view), '\0'};
+                oc_pty_keys(&pty, key);
+                strcat(keys, key);
+                assert_same_rows(&pty, keys, kinds[k].options);
+            }
+            oc_pty_end(&pty);
+        }
+}
+
 static void colours_come_from_the_palette(void **state)
 {
     (void)state;
@@ -305,7 +332,7 @@ static void idle_sends_nothing_and_keys_little(void **state)
     assert_true(move > 0 && change > 0);
     print_message("bytes at 160x48: moving %ld, changing precision %ld\n", move, change);
     assert_true(move < 700);
-    assert_true(change <= 1536); /* the budget of docs/DESIGN.md */
+    assert_true(change <= 1536);                   /* the budget of docs/DESIGN.md */
     assert_true(oc_pty_keys(&pty, "\014") > 2000); /* Ctrl-L paints everything */
     assert_int_equal(oc_pty_settle(&pty, 300), 0);
     oc_pty_end(&pty);
@@ -368,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_terminal_shows_the_canvas),
+        cmocka_unit_test(the_terminal_shows_every_view),
         cmocka_unit_test(colours_come_from_the_palette),
         cmocka_unit_test(all_colours_on_request),
         cmocka_unit_test(without_colour_letters_fill_the_bars),

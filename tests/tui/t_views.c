@@ -268,7 +268,8 @@ static void assert_stays_inside(struct fixture *f, int view, struct oc_rect rect
 static void no_view_draws_outside(void **state)
 {
     struct fixture *f = *state;
-    static const char *const stages[] = {"parallel.pp=1", "parallel.pp=2", "parallel.pp=16", "parallel.pp=32"};
+    static const char *const stages[] = {"parallel.pp=1", "parallel.pp=2", "parallel.pp=16", "model.layers=64",
+                                         "parallel.pp=64"};
     bool thorough = getenv("OOMCAST_LONG") != NULL;
     assert_true(oc_canvas_resize(&f->canvas, 310, 90));
     for (size_t s = 0; s < sizeof stages / sizeof stages[0]; s++) {

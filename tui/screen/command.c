@@ -153,6 +153,14 @@ static bool run_export(struct oc_app *app, char *arguments, bool force)
     return done;
 }
 
+/* The cells with their styles, as golden screens are. */
+static bool run_save_screen(struct oc_app *app, char *arguments, bool force)
+{
+    char copy[OC_PROMPT_MAX];
+    snprintf(copy, sizeof copy, "screen %s", next_word(&arguments));
+    return run_export(app, copy, force);
+}
+
 /* ---- looking ---- */
 
 static bool run_view(struct oc_app *app, char *arguments, bool force)
@@ -229,6 +237,7 @@ const struct oc_command_row oc_command_rows[] = {
     {"open", "FILE", "open a launch script or a session", OC_ARG_FILE, run_open},
     {"save", "FILE", "save what is given as a session", OC_ARG_FILE, run_save},
     {"export", "FORM [FILE]", "the configuration as flags or JSON, the view as text, markdown, svg or json; without FILE it is shown", OC_ARG_EXPORT, run_export},
+    {"save-screen", "FILE", "the cells of the screen with their styles, as tests compare them", OC_ARG_FILE, run_save_screen},
     {"view", "NAME", "another view", OC_ARG_VIEW, run_view},
     {"theme", "NAME", "other colours", OC_ARG_THEME, run_theme},
     {"lesson", "[NAME]", "begin a lesson", OC_ARG_LESSON, run_lesson},

@@ -146,9 +146,13 @@ static void probe_text(const struct oc_app *app, char *text, size_t size)
     if (app->shape.of == app->answer->plan.hash && app->shape.reason) {
         snprintf(text, size, "no probe: %s", app->shape.reason);
     } else if (oc_live_busy(app->live, OC_LANE_HOST)) {
+        enum { CELLS = 10 };
+        char bar[CELLS + 1];
         const char *phase = oc_live_phase(app->live, OC_LANE_HOST);
-        snprintf(text, size, "probe: %s %d %%", phase[0] ? phase : "starts",
-                 (int)(oc_live_fraction(app->live, OC_LANE_HOST) * 100));
+        double fraction = oc_live_fraction(app->live, OC_LANE_HOST);
+        for (int i = 0; i < CELLS; i++) bar[i] = fraction * CELLS >= i + 1 ? '#' : '.';
+        bar[CELLS] = '\0';
+        snprintf(text, size, "probe [%s] %s", bar, phase[0] ? phase : "starts");
     } else if (measured && measured->status == OC_PROBE_DONE) {
         snprintf(text, size, "probe: host memory, %.1f s", measured->seconds);
     } else if (measured) {

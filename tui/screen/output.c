@@ -39,6 +39,11 @@ static void write_text(struct oc_app *app, struct oc_buffer *out)
     if (canvas_of(app)) capture(canvas_of(app), write_rows, out);
 }
 
+static void write_screen(struct oc_app *app, struct oc_buffer *out)
+{
+    if (canvas_of(app)) capture(canvas_of(app), oc_canvas_write, out);
+}
+
 static void write_svg(struct oc_app *app, struct oc_buffer *out)
 {
     if (canvas_of(app)) capture(canvas_of(app), oc_canvas_picture, out);
@@ -60,13 +65,14 @@ static const struct {
     const char *name, *title;
     void (*write)(struct oc_app *app, struct oc_buffer *out);
 } outputs[] = {{"text", "The screen as text", write_text},
+               {"screen", "The cells of the screen", write_screen},
                {"markdown", "The report as Markdown", write_markdown},
                {"svg", "The screen as a picture", write_svg},
                {"json", "The report as JSON", write_json}};
 
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
-const char *const oc_output_names[] = {"text", "markdown", "svg", "json", NULL};
+const char *const oc_output_names[] = {"text", "screen", "markdown", "svg", "json", NULL};
 
 bool oc_output_write(struct oc_app *app, const char *name, char *title, size_t size, struct oc_buffer *out)
 {
