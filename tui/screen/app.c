@@ -37,9 +37,7 @@ static struct oc_alloc *alloc_of(const struct oc_app *app, const struct oc_plan 
     return app->alloc[plan->c.allocator_expandable_segments ? 1 : 0];
 }
 
-/* A configuration's answer, reserved bytes included: replayed through the allocator that the plan asks for. */
-static bool answer_to(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer,
-                      struct oc_error *error)
+bool oc_app_answer(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer, struct oc_error *error)
 {
     if (!app->model->resolve(config, &answer->plan, NULL, error)) return false;
     return app->model->answer(config, answer, NULL, alloc_of(app, &answer->plan), error);
@@ -65,7 +63,7 @@ static void replay(struct oc_app *app, struct oc_answer *answer, int stage)
 static bool answer_current(struct oc_app *app, struct oc_answer *answer, struct oc_error *error)
 {
     const struct oc_config *config = &oc_app_case(app)->config;
-    if (!is_lazy(app)) return answer_to(app, config, answer, error);
+    if (!is_lazy(app)) return oc_app_answer(app, config, answer, error);
     if (!app->model->answer(config, answer, NULL, NULL, error)) return false;
     int stage = (int)answer->verdict.worst_stage;
     replay(app, answer, stage);
@@ -225,8 +223,8 @@ bool oc_app_open(struct oc_app *app, const char *path, struct oc_error *error)
         free(input);
         return oc_fail(error, OC_E_INTERNAL, input ? "this session opens no files" : "out of memory");
     }
-    if (!app->host->open(app->host->user, path, input, error) || !answer_to(app, &input->c.config, app->spare, error) ||
-        !oc_undo_start(&undo, &input->c)) {
+    if (!app->host->open(app->host->user, path, input, error) ||
+        !oc_app_answer(app, &input->c.config, app->spare, error) || !oc_undo_start(&undo, &input->c)) {
         free(input);
         return false;
     }
@@ -414,53 +412,4 @@ void oc_app_key(struct oc_app *app, int key)
     else
         oc_app_request(app, oc_request_of(key));
     oc_app_changed(app);
-}
-
-/* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */
-static void make_shape(struct oc_app *app)
-{
-    struct oc_probe_shape *shape = &app->shape;
-    struct oc_error error;
-    struct oc_plan cut = app->answer->plan;
-    shape->of = app->answer->plan.hash;
-    shape->uncovered = app->model->covers(&cut);
-    shape->reason = NULL;
-    if (!shape->uncovered && !answer_to(app, &oc_app_case(app)->config, shape->whole, &error))
-        shape->uncovered = "the model has no answer";
-    app->model->fit(&cut, app->probe_bytes, app->probe_seconds, NULL, 0);
-    shape->config = cut.c; /* what was cut is marked as given: a child that resolves it arrives at the same plan */
-    if (!answer_to(app, &shape->config, shape->answer, &error))
-        shape->reason = shape->uncovered ? shape->uncovered : "the smaller shape does not resolve";
-    else
-        shape->reason = app->model->covers(&shape->answer->plan);
-}
-
-void oc_app_live(struct oc_app *app, int64_t now)
-{
-    bool force = app->probe_now, due = force || (app->live_dirty && app->probe_auto);
-    app->live_dirty = app->probe_now = false;
-    if (!app->live || app->stale || !due) return;
-    app->probe_bytes = force ? OC_PROBE_LARGE_BYTES : OC_PROBE_AUTO_BYTES;
-    app->probe_seconds = force ? OC_PROBE_LARGE_SECONDS : OC_PROBE_AUTO_SECONDS;
-    make_shape(app);
-    if (app->shape.uncovered)
-        oc_live_forget(app->live, OC_LANE_DRY);
-    else
-        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, 0, now, force);
-    if (app->shape.reason)
-        oc_live_forget(app->live, OC_LANE_HOST);
-    else
-        oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, app->probe_bytes, now,
-                     force);
-}
-
-const struct oc_result *oc_app_simulated(const struct oc_app *app)
-{
-    return app->live ? oc_live_result(app->live, OC_LANE_DRY, app->answer->plan.hash) : NULL;
-}
-
-const struct oc_result *oc_app_measured(const struct oc_app *app)
-{
-    if (!app->live || app->shape.of != app->answer->plan.hash || app->shape.reason) return NULL;
-    return oc_live_result(app->live, OC_LANE_HOST, app->shape.answer->plan.hash);
 }

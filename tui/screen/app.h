@@ -161,6 +161,10 @@ void oc_app_end(struct oc_app *app);
 void oc_app_key(struct oc_app *app, int key);
 void oc_app_request(struct oc_app *app, enum oc_request request);
 
+/* The answer to any configuration, every stage replayed through the allocator that its plan asks for. */
+bool oc_app_answer(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer,
+                   struct oc_error *error);
+
 /* Replays one more stage of the answer. True when that was the last one and the screen may look different now; false
  * when there is more to do, or nothing (app->unsettled says which). */
 bool oc_app_settle(struct oc_app *app);

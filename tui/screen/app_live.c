@@ -1,0 +1,51 @@
+/* The state and the live probe: what is asked of the lanes, and which results are believed. */
+#include "tui/screen/app.h"
+
+/* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */
+static void make_shape(struct oc_app *app)
+{
+    struct oc_probe_shape *shape = &app->shape;
+    struct oc_error error;
+    struct oc_plan cut = app->answer->plan;
+    shape->of = app->answer->plan.hash;
+    shape->uncovered = app->model->covers(&cut);
+    shape->reason = NULL;
+    if (!shape->uncovered && !oc_app_answer(app, &oc_app_case(app)->config, shape->whole, &error))
+        shape->uncovered = "the model has no answer";
+    app->model->fit(&cut, app->probe_bytes, app->probe_seconds, NULL, 0);
+    shape->config = cut.c; /* what was cut is marked as given: a child that resolves it arrives at the same plan */
+    if (!oc_app_answer(app, &shape->config, shape->answer, &error))
+        shape->reason = shape->uncovered ? shape->uncovered : "the smaller shape does not resolve";
+    else
+        shape->reason = app->model->covers(&shape->answer->plan);
+}
+
+void oc_app_live(struct oc_app *app, int64_t now)
+{
+    bool force = app->probe_now, due = force || (app->live_dirty && app->probe_auto);
+    app->live_dirty = app->probe_now = false;
+    if (!app->live || app->stale || !due) return;
+    app->probe_bytes = force ? OC_PROBE_LARGE_BYTES : OC_PROBE_AUTO_BYTES;
+    app->probe_seconds = force ? OC_PROBE_LARGE_SECONDS : OC_PROBE_AUTO_SECONDS;
+    make_shape(app);
+    if (app->shape.uncovered)
+        oc_live_forget(app->live, OC_LANE_DRY);
+    else
+        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, 0, now, force);
+    if (app->shape.reason)
+        oc_live_forget(app->live, OC_LANE_HOST);
+    else
+        oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, app->probe_bytes, now,
+                     force);
+}
+
+const struct oc_result *oc_app_simulated(const struct oc_app *app)
+{
+    return app->live ? oc_live_result(app->live, OC_LANE_DRY, app->answer->plan.hash) : NULL;
+}
+
+const struct oc_result *oc_app_measured(const struct oc_app *app)
+{
+    if (!app->live || app->shape.of != app->answer->plan.hash || app->shape.reason) return NULL;
+    return oc_live_result(app->live, OC_LANE_HOST, app->shape.answer->plan.hash);
+}
