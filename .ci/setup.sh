@@ -27,6 +27,7 @@ packages=(
     "libvterm-dev  libvterm-devel libvterm"
     "clang         clang          clang"
     "clang-format  clang-tools-extra clang"
+    "openmpi-bin   openmpi        openmpi"
 )
 
 missing=()
@@ -58,6 +59,7 @@ need_all() {
     needs gcc have gcc
     needs clang have clang
     needs clang-format have clang-format
+    needs openmpi-bin have mpirun
 }
 
 # The missing packages by their names in column $1 of the table above.

@@ -38,9 +38,9 @@ void oc_backend_host(struct oc_probe_backend *backend, uint64_t limit);
 /* Imaginary addresses and no arithmetic: only the allocations happen. */
 void oc_backend_dry(struct oc_probe_backend *backend, uint64_t limit);
 
-/* GPU number `ordinal` of those that are visible. False, and `why` says what there is instead, where it cannot be used;
- * nothing is then held. */
-bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, uint64_t limit);
+/* GPU number `ordinal` of those that are visible, `wrap`: modulo their number. False, and `why` says what there is
+ * instead, where it cannot be used; nothing is then held. */
+bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, bool wrap, uint64_t limit);
 
 /* Runs one kernel on the host. */
 void oc_host_launch(enum oc_op op, const void *args);

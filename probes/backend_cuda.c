@@ -173,13 +173,16 @@ static void look_before(struct oc_probe_backend *backend, int ordinal, struct oc
     backend->bytes.others = nvml->others;
 }
 
-static bool find_device(struct oc_probe_backend *backend, int ordinal)
+/* `wrap`: *ordinal is taken modulo the number of devices. */
+static bool find_device(struct oc_probe_backend *backend, int *wanted, bool wrap)
 {
     int devices = 0, driver = 0;
     cudaError_t error = cudaDriverGetVersion(&driver);
     if (error == cudaSuccess) error = cudaGetDeviceCount(&devices); /* leaves the number alone when it fails */
     if (error == cudaSuccess && devices == 0) error = cudaErrorNoDevice;
     struct cudaDeviceProp properties;
+    if (wrap && devices > 0) *wanted %= devices;
+    const int ordinal = *wanted;
     if (error == cudaSuccess && ordinal < devices) error = cudaGetDeviceProperties(&properties, ordinal);
     if (error != cudaSuccess) {
         explain(backend, error);
@@ -214,7 +217,7 @@ static bool make_context(struct oc_probe_backend *backend, int ordinal)
     return false;
 }
 
-bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, uint64_t limit)
+bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, bool wrap, uint64_t limit)
 {
     *backend = (struct oc_probe_backend){.device = OC_DEVICE_CUDA,
                                          .evidence = OC_MEASURED,
@@ -226,7 +229,7 @@ bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, uint64_t lim
                                          .sync = cuda_sync,
                                          .close = cuda_close};
     backend->segments.user = backend;
-    if (!find_device(backend, ordinal)) return false;
+    if (!find_device(backend, &ordinal, wrap)) return false;
     struct oc_nvml nvml;
     look_before(backend, ordinal, &nvml);
     if (!make_context(backend, ordinal)) {

@@ -3,9 +3,9 @@
 
 #include "probes/backend.h"
 
-bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, uint64_t limit)
+bool oc_backend_cuda(struct oc_probe_backend *backend, int ordinal, bool wrap, uint64_t limit)
 {
-    (void)ordinal, (void)limit;
+    (void)ordinal, (void)wrap, (void)limit;
     *backend = (struct oc_probe_backend){.device = OC_DEVICE_CUDA};
     snprintf(backend->why, sizeof backend->why,
              "this build has no CUDA: it was made without nvcc, or with OOMCAST_CUDA=OFF");

@@ -1,5 +1,6 @@
 /* Cutting a plan to what the probe can run, in the order that keeps its predictions exact the longest: layers,
- * micro-batch, then vocabulary or sequence, then widths. The probe's own dry run is the judge of bytes. */
+ * micro-batch, then vocabulary or sequence, then widths; what is left of the budget then goes to layers again. The
+ * probe's own dry run is the judge of bytes. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "probes/train.h"
 
 static const double RATE = 6e9; /* operations a second of the plain loops, on one core of a laptop */
-static const double STEPS = 3;  /* that a run has: the first, a steady one and another */
+static const double HALF = 0.6; /* of it where numbers are of 16 bits, which are converted one by one */
+static const double STEPS = 4;  /* that a run has unless told otherwise */
 enum { LEAST_LAYERS = 2, LEAST_MICRO = 1, MOST_ACCUM = 2 };
 
 /* How far the shape is cut: first to a size that still looks like a model, then to one that runs anywhere. */
@@ -126,7 +128,7 @@ static void cover_kernels(struct oc_config *c)
     c->recompute_layers = 1;
 }
 
-/* One rank alone: a slice of a larger job is not what the probe measures. */
+/* One rank alone. */
 static void cover_ranks(struct oc_plan *plan)
 {
     struct oc_config *c = &plan->c;
@@ -134,16 +136,28 @@ static void cover_ranks(struct oc_plan *plan)
     c->parallel_sp = c->parallel_zero = c->parallel_shard_group = 0;
     c->parallel_first_stage_layers = c->parallel_last_stage_layers = 0;
     c->parallel_embedding_in_split = c->parallel_loss_in_split = 0;
+    memset(c->megatron_pipeline_layout, 0, sizeof c->megatron_pipeline_layout);
     plan->dp = plan->shard = 1;
+    c->model_vocab = plan->vocab; /* padded for the ranks that there were */
+    c->model_vocab_multiple = 1;
+}
+
+/* Stages of unequal length cannot be cut in step. */
+static bool has_equal_stages(const struct oc_config *c)
+{
+    return !c->parallel_first_stage_layers && !c->parallel_last_stage_layers && !c->parallel_embedding_in_split &&
+           !c->parallel_loss_in_split && !c->megatron_pipeline_layout[0];
 }
 
 /* Returns whether the plan had to become another one. */
 static bool cover(struct oc_plan *plan, struct words *words)
 {
     const struct oc_config *c = &plan->c;
-    if (c->parallel_tp * c->parallel_pp * c->parallel_cp * plan->dp > 1) say(words, "one rank without parallelism");
+    const bool ranks = c->parallel_tp * c->parallel_pp * c->parallel_cp * plan->dp > 1;
+    if (!oc_probe_covers(plan) && has_equal_stages(c)) return false; /* a rank's slice stays one */
+    if (ranks) say(words, "one rank without parallelism");
     cover_ranks(plan);
-    if (!oc_probe_covers(plan)) return false;
+    if (!oc_probe_covers(plan)) return ranks;
     cover_shape(&plan->c);
     cover_kernels(&plan->c);
     cover_types(plan);
@@ -159,25 +173,32 @@ static bool cover(struct oc_plan *plan, struct words *words)
 static void derive(struct oc_plan *plan)
 {
     struct oc_config *c = &plan->c;
+    c->model_embedding_dim = c->model_hidden;
     plan->q = c->model_heads * c->model_head_dim;
     plan->kv = c->model_kv_heads * c->model_head_dim;
     plan->accum = c->batch_accum;
-    c->batch_global = c->batch_micro * c->batch_accum;
+    c->batch_global = c->batch_micro * c->batch_accum * plan->dp;
 }
 
-/* Seconds on one core. A product of [m,k] and [k,n] costs 2 m k n, once forward and twice backward. */
+/* Seconds on one core, of the rank's slice. A product of [m,k] and [k,n] costs 2 m k n, once forward and twice
+ * backward. */
 static double seconds(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    const double h = (double)c->model_hidden, q = (double)plan->q, kv = (double)plan->kv, f = (double)c->model_ffn;
-    const double vocab = (double)plan->vocab, tokens = (double)c->batch_micro * (double)c->batch_seq;
+    const double tp = (double)c->parallel_tp, pp = (double)c->parallel_pp, h = (double)c->model_hidden;
+    const double q = (double)plan->q / tp, kv = (double)plan->kv / tp, f = (double)c->model_ffn / tp;
+    const double vocab = (double)plan->vocab / tp, tokens = (double)c->batch_micro * (double)c->batch_seq;
+    const double heads = (double)c->model_heads / tp, own = (double)c->model_layers / pp;
     const double layer = h * (2 * q + 2 * kv + 3 * f), scores = tokens * (double)c->batch_seq;
     const double passes = c->recompute == OC_RECOMPUTE_FULL ? 8 : 6;
-    const double attention = scores * (10 * q + 100 * (double)c->model_heads); /* and its exponentials */
-    const double layers = (double)c->model_layers * (tokens * (passes * layer + 200 * h + 60 * f) + 2 * attention);
+    const double attention = scores * (10 * q + 100 * heads); /* and its exponentials */
+    const double layers = own * (tokens * (passes * layer + 200 * h + 60 * f) + 2 * attention);
     const double head = tokens * vocab * (6 * h + 100);
-    const double update = 100 * ((double)c->model_layers * layer + 2 * vocab * h);
-    return (STEPS * ((layers + head) * (double)c->batch_accum + update)) / RATE;
+    const double update = 100 * (own * layer + 2 * vocab * h);
+    const double in_flight = pp + 1, micro_batches = (double)c->batch_accum;
+    const double run = pp > 1 && in_flight < micro_batches ? in_flight : micro_batches; /* the rest repeats */
+    const double rate = plan->dt.compute == OC_FP32 ? RATE : HALF * RATE;
+    return (STEPS * ((layers + head) * run + update)) / rate;
 }
 
 struct budget {
@@ -185,44 +206,55 @@ struct budget {
     double seconds;
 };
 
+/* On both ends of the pipeline: one has the most in flight, the other the logits. */
 static bool fits(const struct oc_plan *plan, const struct budget *budget)
 {
     if (seconds(plan) > budget->seconds) return false;
     static const int first_and_steady = 2;
-    struct oc_probe_options options = {.device = OC_DEVICE_DRY, .steps = first_and_steady, .limit = budget->bytes};
-    struct oc_probe_result result;
-    return oc_probe_run(plan, &options, &result);
+    const int last = (int)plan->c.parallel_pp - 1;
+    bool good = true;
+    for (int stage = 0; good && stage <= last; stage += last > 0 ? last : 1) {
+        struct oc_probe_options options = {
+            .device = OC_DEVICE_DRY, .stage = stage, .steps = first_and_steady, .limit = budget->bytes};
+        struct oc_probe_result result;
+        good = oc_probe_run(plan, &options, &result);
+    }
+    return good;
 }
 
 /* ---- Cutting ---- */
 
-/* The largest value from `least` up to what *field holds that fits; `least` when none does. */
-static bool cut(struct oc_plan *plan, int64_t *field, int64_t least, const struct budget *budget)
+/* The largest multiple of `step` from `least` up to below `end` that fits, in *field; false, and *field is `least`,
+ * when none does. */
+static bool largest(struct oc_plan *plan, int64_t *field, int64_t least, int64_t end, int64_t step,
+                    const struct budget *budget)
 {
-    int64_t low = least, high = *field - 1;
-    if (*field <= least) return false;
+    int64_t low = least / step, high = (end - 1) / step;
+    if (end <= least) return false;
     *field = least;
     derive(plan);
     if (!fits(plan, budget)) return false;
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
-        *field = middle;
+        *field = middle * step;
         derive(plan);
         if (fits(plan, budget))
             low = middle;
         else
             high = middle - 1;
     }
-    *field = low;
+    *field = low * step;
     derive(plan);
     return true;
 }
 
-/* Halves until it fits or the floor is reached. */
-static bool halve(struct oc_plan *plan, int64_t *field, int64_t least)
+/* Halves, to a multiple of the ranks that share it, until the floor is reached. */
+static bool halve(struct oc_plan *plan, int64_t *field, int64_t floor)
 {
+    const int64_t ranks = plan->c.parallel_tp, least = (floor + ranks - 1) / ranks * ranks;
     if (*field <= least) return false;
-    *field = *field / 2 > least ? *field / 2 : least;
+    const int64_t half = *field / 2 / ranks * ranks;
+    *field = half > least ? half : least;
     derive(plan);
     return true;
 }
@@ -256,24 +288,47 @@ static bool halve_vocab_or_seq(struct oc_plan *plan, const struct floors *least)
     return vocab_first && halve(plan, &c->batch_seq, least->seq);
 }
 
+/* Half the query heads, and half the key heads where there are more than one for each tensor-parallel rank. */
+static bool halve_heads(struct oc_plan *plan)
+{
+    struct oc_config *c = &plan->c;
+    const int64_t ranks = c->parallel_tp, heads = c->model_heads / 2;
+    const bool keys = c->model_kv_heads % (2 * ranks) == 0;
+    const int64_t kv_heads = keys ? c->model_kv_heads / 2 : c->model_kv_heads;
+    if (c->model_heads % 2 || heads % ranks || heads < kv_heads || heads % kv_heads) return false;
+    c->model_heads = heads;
+    c->model_kv_heads = kv_heads;
+    derive(plan);
+    return true;
+}
+
 static bool halve_width(struct oc_plan *plan, const struct floors *least)
 {
     struct oc_config *c = &plan->c;
+    if (plan->q > 2 * c->model_hidden && halve_heads(plan)) return true;
     if (c->model_ffn > 2 * c->model_hidden) return halve(plan, &c->model_ffn, least->width);
     return halve(plan, &c->model_hidden, least->width) || halve(plan, &c->model_ffn, least->width);
+}
+
+static bool cut_shape(struct oc_plan *plan, const struct budget *budget)
+{
+    for (size_t i = 0; i < sizeof floors / sizeof floors[0]; i++)
+        while (halve_vocab_or_seq(plan, &floors[i]) || halve_width(plan, &floors[i]))
+            if (fits(plan, budget)) return true;
+    return false;
 }
 
 static void cut_to(struct oc_plan *plan, const struct budget *budget)
 {
     struct oc_config *c = &plan->c;
-    if (c->batch_accum > MOST_ACCUM) c->batch_accum = MOST_ACCUM;
+    const int64_t stages = c->parallel_pp * c->parallel_vpp, whole = c->model_layers;
+    const int64_t least = stages > LEAST_LAYERS ? stages : LEAST_LAYERS / stages * stages;
+    if (c->parallel_pp == 1 && c->batch_accum > MOST_ACCUM) c->batch_accum = MOST_ACCUM;
     derive(plan);
     if (fits(plan, budget)) return;
-    if (cut(plan, &c->model_layers, LEAST_LAYERS, budget)) return;
-    if (cut(plan, &c->batch_micro, LEAST_MICRO, budget)) return;
-    for (size_t i = 0; i < sizeof floors / sizeof floors[0]; i++)
-        while (halve_vocab_or_seq(plan, &floors[i]) || halve_width(plan, &floors[i]))
-            if (fits(plan, budget)) return;
+    if (largest(plan, &c->model_layers, least, whole, stages, budget)) return;
+    if (!largest(plan, &c->batch_micro, LEAST_MICRO, c->batch_micro, 1, budget) && !cut_shape(plan, budget)) return;
+    largest(plan, &c->model_layers, c->model_layers, whole + 1, stages, budget);
 }
 
 /* The probe runs no cuBLAS and fills no GPU: a workspace of 64 MiB beside a small shape would say nothing. */
@@ -314,7 +369,6 @@ void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double time, char *what,
     cut_to(plan, &budget);
     if (c->model_max_positions == whole.c.batch_seq) c->model_max_positions = c->batch_seq;
     if (c->model_expert_ffn == whole.c.model_ffn) c->model_expert_ffn = c->model_ffn;
-    if (c->model_embedding_dim == whole.c.model_hidden) c->model_embedding_dim = c->model_hidden;
     give(c, &whole.c, other);
 
     say_cut(&words, "layers", whole.c.model_layers, c->model_layers);
@@ -322,8 +376,20 @@ void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double time, char *what,
     say_cut(&words, "vocabulary", whole.vocab, plan->vocab);
     say_cut(&words, "sequence", whole.c.batch_seq, c->batch_seq);
     say_cut(&words, "hidden", whole.c.model_hidden, c->model_hidden);
+    say_cut(&words, "heads", whole.c.model_heads, c->model_heads);
     say_cut(&words, "ffn", whole.c.model_ffn, c->model_ffn);
     say_cut(&words, "accumulation", whole.accum, plan->accum);
     cover(&whole, &words);
     plan->hash = oc_plan_hash(plan);
+}
+
+bool oc_probe_cut_layers_alone(const struct oc_plan *whole, const struct oc_plan *cut)
+{
+    const struct oc_config *a = &whole->c, *b = &cut->c;
+    return a->framework == b->framework && a->batch_micro == b->batch_micro && a->batch_seq == b->batch_seq &&
+           a->model_hidden == b->model_hidden && a->model_heads == b->model_heads && a->model_ffn == b->model_ffn &&
+           whole->vocab == cut->vocab && a->parallel_tp == b->parallel_tp && a->parallel_pp == b->parallel_pp &&
+           whole->shard == cut->shard && a->kernels_transformer == b->kernels_transformer &&
+           a->kernels_attention == b->kernels_attention && a->model_activation == b->model_activation &&
+           a->model_norm == b->model_norm && a->precision == b->precision;
 }

@@ -94,7 +94,7 @@ static bool open_backend(struct oc_probe_backend *backend, const struct oc_probe
         return true;
     }
     if (options->device != OC_DEVICE_HOST) {
-        if (oc_backend_cuda(backend, options->ordinal, options->limit)) {
+        if (oc_backend_cuda(backend, options->ordinal, options->wrap, options->limit)) {
             const bool taken = options->alone && options->device == OC_DEVICE_AUTO && backend->bytes.others != 0;
             if (!taken) return true;
             backend->close(backend);

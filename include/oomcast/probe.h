@@ -65,6 +65,7 @@ struct oc_probe_result {
 struct oc_probe_options {
     enum oc_device device; /* AUTO: the GPU where there is one that can be used, else the host */
     int ordinal;           /* which GPU of those that are visible */
+    bool wrap;             /* past the last GPU the first one follows: more ranks than GPUs share them */
     bool alone;            /* AUTO leaves a GPU alone where other processes compute */
     int stage;             /* of the pipeline: which rank's part runs */
     int steps;             /* at least 2: the first and a steady one */
@@ -83,11 +84,24 @@ bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *opt
 /* What the device gave beyond the allocator's segments, bytes: 0 where cudaMalloc gives what it is asked for. */
 int64_t oc_device_overhead(const struct oc_probe_result *result);
 
+/* One process of many, as torchrun, OpenMPI, MVAPICH, Slurm or Hydra started it. */
+struct oc_launch {
+    int rank, world; /* of all; 0 of 1 when it is alone */
+    int local;       /* among those on this machine */
+    const char *by;  /* the launcher; "" when there is none */
+};
+bool oc_find_rank(struct oc_launch *launch); /* false: this process is alone */
+
 /* Cuts a plan to what runs in about `seconds` on one core and `bytes` of memory: layers first (to no fewer than 2),
- * then micro-batch, then vocabulary or sequence, whichever is larger, then widths. Parallelism is taken out (one rank's
- * slice is not what it measures), and a plan that the probe does not cover becomes the nearest one that it does. Says
- * in `what` (may be NULL) what was changed, "" if nothing; the hash is recomputed. */
+ * then micro-batch, then vocabulary or sequence, whichever is larger, then widths; what the last cut left of the budget
+ * goes to layers again. A rank's slice stays one where the probe covers it; otherwise parallelism is taken out, and a
+ * plan that is still not covered becomes the nearest one that is. Says in `what` (may be NULL) what was changed, "" if
+ * nothing; the hash is recomputed. */
 void oc_probe_fit(struct oc_plan *plan, uint64_t bytes, double seconds, char *what, int size);
+
+/* Whether only layers (and accumulation) were cut: a peak is linear in layers, so that of the whole is known from
+ * there; of any other cut nothing follows. */
+bool oc_probe_cut_layers_alone(const struct oc_plan *whole, const struct oc_plan *cut);
 
 /* The child that runs a probe for a parent which must not block, crash or touch CUDA. */
 struct oc_child; /* opaque */

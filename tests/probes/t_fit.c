@@ -214,11 +214,9 @@ static void everything_ends_up_runnable(void **state)
     for (size_t i = 0; i <= sizeof changes / sizeof changes[0]; i++) {
         struct oc_plan plan = large_plan();
         if (i > 0) changes[i - 1](&plan);
-        const int64_t heads = plan.c.model_heads, kv_heads = plan.c.model_kv_heads;
         oc_probe_fit(&plan, 256 * MIB, 1, what, sizeof what);
         if (oc_probe_covers(&plan)) fail_msg("change %d: %s", (int)i, oc_probe_covers(&plan));
-        assert_int_equal(plan.c.model_heads, heads);
-        assert_int_equal(plan.c.model_kv_heads, kv_heads);
+        assert_int_equal(plan.c.model_heads % plan.c.model_kv_heads, 0);
         assert_int_equal(plan.q, plan.c.model_heads * plan.c.model_head_dim);
         assert_int_equal(plan.vocab, plan.c.model_vocab);
         assert_int_equal(plan.accum, plan.c.batch_accum);
@@ -229,6 +227,37 @@ static void everything_ends_up_runnable(void **state)
         struct oc_probe_options options = {.device = OC_DEVICE_DRY, .steps = 3, .limit = 256 * MIB};
         assert_true(oc_probe_run(&plan, &options, &result));
     }
+}
+
+/* What the shape had to give, layers get back as far as the budget goes. */
+static void layers_grow_back(void **state)
+{
+    (void)state;
+    static struct oc_probe_result result;
+    int grown = 0;
+    for (uint64_t mib = 100; mib <= 400; mib += 50) {
+        struct oc_plan plan = large_plan();
+        oc_probe_fit(&plan, mib * MIB, 100, NULL, 0);
+        grown += plan.c.model_layers > 2;
+        struct oc_probe_options options = {.device = OC_DEVICE_DRY, .steps = 2, .limit = mib * MIB};
+        assert_true(oc_probe_run(&plan, &options, &result));
+        plan.c.model_layers++;
+        assert_false(oc_probe_run(&plan, &options, &result)); /* no more than this */
+    }
+    assert_true(grown >= 2);
+}
+
+static void a_cut_in_layers_alone_is_known(void **state)
+{
+    (void)state;
+    struct oc_plan whole = help_plan(), cut;
+    whole.c.model_layers = 400;
+    cut = whole;
+    oc_probe_fit(&cut, 4 * MIB, 100, NULL, 0);
+    assert_true(oc_probe_cut_layers_alone(&whole, &cut));
+    whole = cut = large_plan();
+    oc_probe_fit(&cut, 256 * MIB, 5, NULL, 0);
+    assert_false(oc_probe_cut_layers_alone(&whole, &cut));
 }
 
 static void another_framework_is_said(void **state)
@@ -268,6 +297,8 @@ int main(void)
         cmocka_unit_test(small_plans_are_left_alone),
         cmocka_unit_test(layers_go_first),
         cmocka_unit_test(everything_ends_up_runnable),
+        cmocka_unit_test(layers_grow_back),
+        cmocka_unit_test(a_cut_in_layers_alone_is_known),
         cmocka_unit_test(another_framework_is_said),
         cmocka_unit_test(no_budget_at_all_ends),
     };

@@ -364,8 +364,13 @@ static void a_cut_plan_resolves_to_itself(void **state)
         assign_one_of(&config, "precision", &precisions[i / 6], 1);
         if (i % 3 == 1) assign(&config, "parallel.tp=8");
         if (i % 3 == 1) assign(&config, "parallel.world=64");
+        if (i % 6 == 1) assign(&config, "kernels.loss=te-fused");
+        if (i % 3 == 1) assign(&config, "parallel.pp=2");
+        if (i % 3 == 1) assign(&config, "parallel.sp=true");
         assign(&config, "batch.global=64");
         assert_true(oc_resolve(&config, &plan, NULL, &error));
+        const bool slice = i % 3 == 1 && !oc_probe_covers(&plan); /* a rank that the probe knows stays one */
+        assert_true(slice || i % 6 != 1);
         oc_probe_fit(&plan, 256u << 20, 3, NULL, 0);
         assert_null(oc_probe_covers(&plan));
         if (!oc_resolve(&plan.c, &again, NULL, &error)) fail_msg("%s: %s", framework, error.message);
@@ -374,6 +379,8 @@ static void a_cut_plan_resolves_to_itself(void **state)
         assert_int_equal(again.vocab, plan.vocab);
         assert_int_equal(again.accum, plan.accum);
         assert_int_equal(compare(i, &plan.c, OC_DEVICE_DRY), 0);
+        assert_int_equal(plan.c.parallel_tp, slice ? 8 : 1);
+        if (slice) assert_int_equal(compare_stage(i, &plan.c, 1, OC_DEVICE_DRY), 0);
     }
 }
 

@@ -143,6 +143,33 @@ static bool set_quiet(struct oc_args *args, const char *value)
     return oc_parse_integer(value, false, &args->quiet) && args->quiet > 0 && args->quiet < 1000000;
 }
 
+static bool set_budget_bytes(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, true, &args->budget_bytes) && args->budget_bytes > 0;
+}
+
+static bool set_budget_seconds(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, false, &args->budget_seconds) && args->budget_seconds > 0;
+}
+
+static bool set_stage(struct oc_args *args, const char *value)
+{
+    return oc_parse_integer(value, false, &args->stage) && args->stage >= 0 && args->stage < OC_MAX_STAGES;
+}
+
+static bool set_out(struct oc_args *args, const char *value)
+{
+    args->out = value;
+    return value[0] != '\0';
+}
+
+static bool set_merge(struct oc_args *args, const char *value)
+{
+    args->merge = value;
+    return value[0] != '\0';
+}
+
 static bool set_depth(struct oc_args *args, const char *value)
 {
     return oc_depth_find(value, &args->depth);
@@ -184,6 +211,11 @@ static const struct flag flags[] = {
     {"--device", 0, "auto|cuda|host|dry", PROBE, set_device, 0, "where it runs; dry only allocates, in no memory"},
     {"--steps", 0, "N", PROBE, set_steps, 0, "optimizer steps, 2 to 64; 4 unless given"},
     {"--limit", 0, "BYTES", PROBE, set_limit, 0, "memory that it may take; 256MiB unless given or --full"},
+    {"--budget-bytes", 0, "BYTES", PROBE, set_budget_bytes, 0, "cut the workload to this much memory: layers first, then what dominates"},
+    {"--budget-seconds", 0, "N", PROBE, set_budget_seconds, 0, "... and to about this long on one core; 2 unless given"},
+    {"--stage", 0, "N", PROBE, set_stage, 0, "the pipeline stage whose part runs; under a launcher each rank runs its own"},
+    {"--out", 0, "DIR", PROBE, set_out, 0, "a file for each rank, with everything; standard output then has one short line"},
+    {"--merge", 0, "DIR|FILE|-", PROBE, set_merge, 0, "run nothing: show what the ranks of a run have left, and who is missing"},
     {"--full", 0, NULL, PROBE, ON(full), "at full size, nothing cut; dry always is"},
     {"--json", 0, NULL, PROBE, ON(json), "one JSON object a line: progress, then the result"},
     {"--ppid", 0, "PID", PROBE, set_parent, 0, NULL},

@@ -46,6 +46,9 @@ struct oc_args {
     bool json, full;
     int steps;
     int64_t limit;  /* bytes the probe may take; 0 = its own choice */
+    int64_t budget_bytes, budget_seconds; /* what the workload is cut to; 0 = the probe's own choice */
+    int64_t stage;                        /* of the pipeline */
+    const char *out, *merge;              /* folder of the ranks' files; folder, file or "-"; NULL = none */
     bool polite;    /* AUTO leaves a GPU alone that others use */
     int64_t quiet;  /* seconds without progress after which a probe with a parent ends itself */
     int64_t parent; /* process id of the parent that a probe must not outlive; 0 = none */
