@@ -266,7 +266,7 @@ static const struct oc_tensor rows[] = {
      .why = "sent to the next stage, then shrunk to one element"},
 
     /* ---- head: backward ---- */
-    BACK(HEAD, "logits.gradient", HALF, OC_F_TE_LOSS, COMPUTE, 1, 2, "of the logits, cast back from fp32", T, V),
+    BACK(HEAD, "logits.gradient", HALF, OC_F_TE_LOSS, COMPUTE, 0, 2, "of the logits, cast back from the fp32 softmax that has become it", T, V),
     BACK(HEAD, "head.grad_input", 0, 0, STREAM, 1, 3, "gradient of the output layer's input", T, H),
     {.name = "grad_residual",
      .dims = {TS, H},
