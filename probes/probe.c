@@ -70,6 +70,8 @@ static void run_on(struct oc_probe_backend *backend, const struct oc_plan *plan,
         fail(result, OC_PROBE_FAILED, "there is no host memory for the allocator");
         return;
     }
+    books.trace = options->trace;
+    books.trace_user = options->user;
     if (oc_train_open(&train, plan, options, backend, &books))
         run_steps(&train, result);
     else

@@ -175,6 +175,7 @@ struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, co
     tensor->prev->next = tensor->next->prev = tensor;
     if (books->poison) poison(books, tensor);
     count(books, tensor, 1);
+    if (books->trace) books->trace(books->trace_user, tensor->handle, bytes);
     note_instant(books);
     return tensor;
 }
@@ -216,6 +217,7 @@ void oc_tensor_let_go(struct oc_books *books, struct oc_tensor **owner)
         if (books->poison) poison(books, tensor);
         count(books, tensor, -1);
         oc_alloc_put(books->alloc, tensor->handle);
+        if (books->trace) books->trace(books->trace_user, tensor->handle, 0);
     }
     tensor->prev->next = tensor->next;
     tensor->next->prev = tensor->prev;

@@ -41,6 +41,8 @@ struct oc_books {
     struct oc_probe_backend *backend;
     struct oc_alloc *alloc;
     bool poison; /* freed memory is filled with 0xA5, and so is fresh memory */
+    void (*trace)(void *user, uint32_t handle, uint64_t bytes); /* as in struct oc_probe_options */
+    void *trace_user;
     bool out_of_memory;
     uint64_t wanted; /* bytes that there was no room for */
 

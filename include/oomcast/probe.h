@@ -72,6 +72,8 @@ struct oc_probe_options {
     uint64_t limit;        /* bytes of segments at most; 0 = none */
     bool poison;           /* fill freed memory with 0xA5 */
     const char *drop;      /* tests: name of a saved tensor to free and poison before its backward; NULL = none */
+    /* Tests: called for every block that is taken (its handle and bytes) and given back (bytes = 0). May be NULL. */
+    void (*trace)(void *user, uint32_t handle, uint64_t bytes);
     /* Called now and then from inside the run; returning false cancels it. May be NULL. */
     bool (*progress)(void *user, const char *phase, int step, int steps);
     void *user;
