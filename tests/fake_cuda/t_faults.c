@@ -99,13 +99,13 @@ static void a_cancelled_run_says_so(void **state)
 {
     (void)state;
     struct oc_child *child = start("hang=100000000", "64");
-    const double end = help_now() + 20;
+    const double end = help_now() + 60;
     while (!oc_child_phase(child)[0]) {
         assert_false(oc_child_pump(child));
         assert_true(help_now() < end);
     }
     kill(help_child_of(getpid()), SIGTERM);
-    wait_for(child, 20);
+    wait_for(child, 60);
     assert_int_equal(oc_child_state(child), OC_CHILD_CANCELLED);
     oc_child_end(child);
 }
