@@ -219,7 +219,6 @@ static const char *uncovered_megatron_for_now(const struct oc_plan *plan)
     const struct oc_config *c = &plan->c;
     if (c->model_positions != OC_POS_ROPE && (c->recompute == OC_RECOMPUTE_FULL || c->parallel_sp))
         return "the model lets go of what q, k and v are made of before they are there";
-    if (c->run_resume && c->parallel_zero) return "the model makes a resumed run's states before its masters";
     return NULL;
 }
 

@@ -92,5 +92,5 @@ bool oc_is_2021(const struct oc_plan *plan)
 
 struct oc_tick oc_states_birth(const struct oc_plan *plan)
 {
-    return plan->c.run_resume ? OC_AT(INIT) : OC_AT_SUB(STEP, 1);
+    return plan->c.run_resume ? OC_AT_SUB(INIT, 3) : OC_AT_SUB(STEP, 1); /* behind the masters */
 }
