@@ -342,8 +342,9 @@ static void without_gpu(struct oc_plan *plan)
     plan->context = plan->nccl = (struct oc_range){0, 0};
 }
 
-/* Gives every option that is not what it was, and under another framework all that might follow it: so that plan->c,
- * resolved again, is this very plan. What follows the GPU goes on following it. */
+/* Gives every option that is not what it was, every number that follows from others (of a narrower model another
+ * head_dim would), and under another framework all that might follow it: so that plan->c, resolved again, is this very
+ * plan. What follows the GPU goes on following it. */
 static void give(struct oc_config *c, const struct oc_config *before, bool other)
 {
     for (int i = 0; i < OC_OPTIONS; i++) {
@@ -351,7 +352,10 @@ static void give(struct oc_config *c, const struct oc_config *before, bool other
         char is[OC_NAME_MAX], was[OC_NAME_MAX];
         oc_option_text(c, id, is, sizeof is);
         oc_option_text(before, id, was, sizeof was);
-        if (strcmp(is, was) != 0 || (other && strcmp(oc_option(id)->group, "Device") != 0)) oc_set_given(c, id, true);
+        const struct oc_option *option = oc_option(id);
+        const bool device = !strcmp(option->group, "Device"), follows = option->type == OC_T_INT && !option->def;
+        if (strcmp(is, was) != 0 || (!device && (other || (follows && oc_option_get(c, id)))))
+            oc_set_given(c, id, true);
     }
 }
 

@@ -45,16 +45,16 @@ struct oc_args {
     enum oc_device device;
     bool json, full;
     int steps;
-    int64_t limit;  /* bytes the probe may take; 0 = its own choice */
+    int64_t limit;                        /* bytes the probe may take; 0 = its own choice */
     int64_t budget_bytes, budget_seconds; /* what the workload is cut to; 0 = the probe's own choice */
     int64_t stage;                        /* of the pipeline */
     const char *out, *merge;              /* folder of the ranks' files; folder, file or "-"; NULL = none */
-    bool polite;    /* AUTO leaves a GPU alone that others use */
-    int64_t quiet;  /* seconds without progress after which a probe with a parent ends itself */
-    int64_t parent; /* process id of the parent that a probe must not outlive; 0 = none */
+    bool polite;                          /* AUTO leaves a GPU alone that others use */
+    int64_t quiet;                        /* seconds without progress after which a probe with a parent ends itself */
+    int64_t parent;                       /* process id of the parent that a probe must not outlive; 0 = none */
     bool plain, no_live, ascii, no_display;
-    bool check;  /* themes */
-    bool replay; /* lesson */
+    bool check;          /* themes */
+    bool replay;         /* lesson */
     enum oc_depth depth; /* colours */
     const char *theme;   /* NULL: the default */
     const char *script;  /* keys to begin with, for tests and pictures; NULL = none */
