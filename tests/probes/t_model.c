@@ -359,7 +359,11 @@ static void a_cut_plan_resolves_to_itself(void **state)
         struct oc_error error = {0};
         struct oc_plan plan, again;
         assign_one_of(&config, "framework", &framework, 1);
-        assign(&config, "model.name=llama-3-8b");
+        static const char *const named[] = {"model.name=llama-3-8b"}, *const spelt[] = {
+                                                                          "model.layers=32", "model.hidden=4096",
+                                                                          "model.heads=32",  "model.kv_heads=8",
+                                                                          "model.ffn=14336", "model.vocab=128256"};
+        for (int k = 0; k < (i % 4 < 2 ? 1 : 6); k++) assign(&config, i % 4 < 2 ? named[k] : spelt[k]);
         assign_one_of(&config, "optimizer", &optimizers[i / 3 % 2], 1);
         assign_one_of(&config, "precision", &precisions[i / 6], 1);
         if (i % 3 == 1) assign(&config, "parallel.tp=8");
