@@ -139,7 +139,7 @@ static void a_rank_takes_its_stage_and_says_one_line(void **state)
 {
     (void)state;
     for (int rank = 0; rank < 4; rank++) {
-        char stage[32], launch[64];
+        char stage[32], launch[128];
         assert_int_equal(run("RANK=%d WORLD_SIZE=4 LOCAL_RANK=%d " PROBE " --json --device dry " SLICE, rank, rank), 0);
         assert_int_equal(count_lines(), 1);
         snprintf(stage, sizeof stage, "\"stage\":%d", rank / 2);
@@ -196,7 +196,7 @@ static void openmpi_runs_four(void **state)
         assert_int_equal(run("%s" PROBE " --json --device dry --out '%s' " SLICE " 2>/dev/null", launch, folder), 0);
         assert_int_equal(count_lines(), 4);
         for (int rank = 0; rank < 4; rank++) {
-            char said[32];
+            char said[64];
             snprintf(said, sizeof said, "\"rank\":%d,\"world\":4", rank);
             assert_non_null(strstr(text, said));
         }
