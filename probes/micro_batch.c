@@ -61,9 +61,11 @@ static void make_mask(struct oc_train *train)
 /* In place, forward with a new mask and backward through it. */
 static void drop_embedding(struct oc_train *train, const struct oc_tensor *x, bool backward)
 {
-    if (!backward)
-        train->embedding_mask =
-            oc_tensor_new(train->books, OC_ACTIVATIONS, "embedding", "dropout_mask", OC_BOOL, x->elements);
+    if (!backward) {
+        struct oc_tensor *mask = oc_dropout_mask(train, "embedding", x);
+        train->embedding_mask = oc_tensor_save(train->books, mask);
+        oc_let_go(train, &mask);
+    }
     struct oc_op_dropout args = {.n = (int64_t)x->elements,
                                  .x = x->array,
                                  .y = x->array,
