@@ -116,6 +116,8 @@ static void a_gpu_that_is_not_there_is_said(void **state)
     assert_string_equal(result.why, "there is no GPU number 2: 2 are visible");
     options.ordinal = 1;
     assert_true(oc_probe_run(&plan, &options, &result));
+    options.ordinal = 5, options.wrap = true; /* six ranks share two */
+    assert_true(oc_probe_run(&plan, &options, &result));
 }
 
 /* ---- Memory ---- */

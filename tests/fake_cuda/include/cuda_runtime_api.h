@@ -1,29 +1,16 @@
 /* The part of the CUDA runtime that probes/backend_cuda.c calls, declared anew so that tests build with no toolkit.
- * Numbers are CUDA's own; where a toolkit is found, tests/fake_cuda/t_header.c compares them. */
+ * Its numbers (numbers.h) are CUDA's own: where a toolkit is found, t_numbers.c compares them. */
 #ifndef OC_TESTS_FAKE_CUDA_RUNTIME_API_H
 #define OC_TESTS_FAKE_CUDA_RUNTIME_API_H
 
 #include <stddef.h>
 
-typedef enum cudaError {
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorInitializationError = 3,
-    cudaErrorInvalidConfiguration = 9,
-    cudaErrorStubLibrary = 34,
-    cudaErrorInsufficientDriver = 35,
-    cudaErrorDevicesUnavailable = 46,
-    cudaErrorInvalidDeviceFunction = 98,
-    cudaErrorNoDevice = 100,
-    cudaErrorInvalidDevice = 101,
-    cudaErrorNoKernelImageForDevice = 209,
-    cudaErrorECCUncorrectable = 214,
-    cudaErrorIllegalAddress = 700,
-    cudaErrorSystemDriverMismatch = 803
-} cudaError_t;
+#include "tests/fake_cuda/numbers.h"
 
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+#define FAKE_CUDA_NUMBER(name, value) name = value,
+typedef enum cudaError { FAKE_CUDA_ERRORS(FAKE_CUDA_NUMBER) } cudaError_t;
+enum cudaMemcpyKind { FAKE_CUDA_COPIES(FAKE_CUDA_NUMBER) };
+#undef FAKE_CUDA_NUMBER
 
 typedef struct dim3 {
     unsigned int x, y, z;
