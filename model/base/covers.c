@@ -170,20 +170,6 @@ static const char *uncovered_torch_types(const struct oc_plan *plan)
     return NULL;
 }
 
-/* Where the model's tables and the step are known to differ. */
-static const char *uncovered_torch_for_now(const struct oc_plan *plan)
-{
-    const struct oc_config *c = &plan->c;
-    const bool amp = plan->dt.compute != plan->dt.weights;
-    const bool bias = c->model_linear_bias || c->model_qkv_bias || c->model_mlp_bias;
-    if (!plan->gated) return "the model lets go too early of what an MLP without a gate makes";
-    if (amp && c->model_tied && c->model_head_bias)
-        return "the model misses autocast's copy of a tied head beside its bias";
-    if (amp && bias && c->recompute == OC_RECOMPUTE_FULL)
-        return "the model holds autocast's copies of biases beyond a layer's recompute";
-    return NULL;
-}
-
 static const char *uncovered_torch(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
@@ -195,8 +181,7 @@ static const char *uncovered_torch(const struct oc_plan *plan)
     if (c->kernels_loss != OC_LOSS_EAGER && c->kernels_loss != OC_LOSS_FUSED)
         return "the probe's loss under PyTorch is eager or fused";
     if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "under PyTorch the probe recomputes nothing or whole layers";
-    const char *reason = uncovered_torch_types(plan);
-    return reason ? reason : uncovered_torch_for_now(plan);
+    return uncovered_torch_types(plan);
 }
 
 /* ---- Megatron ---- */
@@ -211,14 +196,6 @@ static const char *uncovered_megatron_types(const struct oc_plan *plan)
         (dt->step_grads != OC_NONE && dt->step_grads != OC_FP32))
         return "the probe steps with fp32 gradients";
     if ((dt->master != OC_NONE) != is_half(dt->weights)) return "16-bit weights have a master copy under Megatron";
-    return NULL;
-}
-
-static const char *uncovered_megatron_for_now(const struct oc_plan *plan)
-{
-    const struct oc_config *c = &plan->c;
-    if (c->model_positions != OC_POS_ROPE && (c->recompute == OC_RECOMPUTE_FULL || c->parallel_sp))
-        return "the model lets go of what q, k and v are made of before they are there";
     return NULL;
 }
 
@@ -240,8 +217,7 @@ static const char *uncovered_megatron(const struct oc_plan *plan)
         return "the probe adds weight gradients straight into the main grads";
     if (c->megatron_defer_embedding_wgrad || c->megatron_tp_comm_overlap)
         return "the probe neither defers the embedding's gradient nor overlaps tensor-parallel communication";
-    const char *reason = uncovered_megatron_types(plan);
-    return reason ? reason : uncovered_megatron_for_now(plan);
+    return uncovered_megatron_types(plan);
 }
 
 const char *oc_probe_covers(const struct oc_plan *plan)

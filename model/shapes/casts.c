@@ -31,7 +31,7 @@ static void add_cast(struct oc_build *build, const struct oc_param *param, bool 
     oc_build_add(build, &entry);
     if (!checkpointed) return;
     entry.birth.phase = OC_PH_RECOMPUTE;
-    entry.death = release;
+    entry.death = param->cast == OC_CAST_KEPT ? release : (struct oc_tick){OC_PH_BACKWARD, OC_PART_LAYER, 0};
     entry.why = "cast anew when the layer is recomputed";
     oc_build_add(build, &entry);
 }
@@ -43,7 +43,7 @@ void oc_build_casts(struct oc_build *build)
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
         if (param->cast == OC_CAST_NONE) continue;
-        output |= param->part == OC_PART_HEAD;
+        output |= param->part == OC_PART_HEAD && param->cast == OC_CAST_KEPT;
         add_cast(build, param, param->part == OC_PART_LAYER && (param->kind & OC_KIND_CHECKPOINTED));
     }
     if (output || build->plan->c.model_head != OC_HEAD_LM) return;

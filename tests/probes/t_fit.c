@@ -51,11 +51,6 @@ static void in_twos(struct oc_plan *plan)
 {
     plan->c.recompute = OC_RECOMPUTE_FULL, plan->c.recompute_layers = 2;
 }
-static void gelu(struct oc_plan *plan)
-{
-    plan->c.model_activation = OC_ACT_GELU;
-    plan->gated = false;
-}
 static void query_norms(struct oc_plan *plan)
 {
     plan->c.model_qk_norm = 1;
@@ -137,10 +132,10 @@ static void one_state(struct oc_plan *plan)
 }
 
 static void (*const changes[])(struct oc_plan *plan) = {
-    sgd_in_fp8, wide_gradients, other_framework, other_ops,    unfused,   linear_loss, alibi,    selective,
-    in_twos,    gelu,           query_norms,     side_by_side, odd_heads, four_norms,  replicas, embedding_norm,
-    split,      sharded,        encoder,         classifier,   experts,   latent,      lora,     offloaded,
-    compiled,   more_tokens,    adafactor,       eight_bits,   one_state};
+    sgd_in_fp8,     wide_gradients, other_framework, other_ops,    unfused,    linear_loss, alibi,
+    selective,      in_twos,        query_norms,     side_by_side, odd_heads,  four_norms,  replicas,
+    embedding_norm, split,          sharded,         encoder,      classifier, experts,     latent,
+    lora,           offloaded,      compiled,        more_tokens,  adafactor,  eight_bits,  one_state};
 
 static void what_is_not_covered_has_a_reason(void **state)
 {
