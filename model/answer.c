@@ -22,8 +22,7 @@ bool oc_answer(const struct oc_config *config, struct oc_answer *answer, struct 
     for (int stage = 0; stage < answer->plan.c.parallel_pp; stage++)
         if (!answer_stage(answer, stage, ledgers ? &ledgers[stage] : &scratch, alloc, error)) return false;
     answer->n_ranks = (int)answer->plan.c.parallel_pp;
-    answer->params_total = oc_model_params(&answer->plan);
-    answer->params_active = oc_model_active_params(&answer->plan);
+    answer->params_total = oc_model_params(&answer->plan, &answer->params_active);
     oc_judge(&answer->plan, answer->ranks, answer->n_ranks, &answer->verdict);
     return true;
 }

@@ -191,7 +191,7 @@ static double params_of(const struct oc_plan *plan, bool experts)
     const double ranks = (double)(c->parallel_tp * c->parallel_pp);
     const double routed = (double)expert_layers(c) * (double)c->model_experts * mlp_of(plan, c->model_expert_ffn);
     if (experts) return routed / (double)(c->parallel_etp * c->parallel_ep * c->parallel_pp);
-    return ((double)oc_model_params(plan) - routed) / ranks;
+    return ((double)oc_model_params(plan, NULL) - routed) / ranks;
 }
 
 /* Gradients are summed over the data-parallel ranks, and what they share of the weights is gathered: after the step, or

@@ -100,36 +100,24 @@ static void begin(struct oc_build *build, const struct oc_plan *plan, int64_t st
     ledger->params = oc_build_total(build);
 }
 
-/* The model on one rank, all of it. */
-static void begin_whole(struct oc_build *build, struct oc_plan *whole, struct oc_ledger *ledger)
+uint64_t oc_model_params(const struct oc_plan *plan, uint64_t *active)
 {
-    struct oc_config *c = &whole->c;
+    struct oc_plan whole = *plan; /* on one rank, all of it */
+    struct oc_config *c = &whole.c;
     c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = c->parallel_ep = c->parallel_etp = 1;
     c->parallel_first_stage_layers = c->parallel_last_stage_layers = 0;
     c->parallel_embedding_in_split = c->parallel_loss_in_split = c->parallel_sp = 0;
     c->megatron_pipeline_layout[0] = 0;
-    begin(build, whole, 0, ledger);
-}
-
-uint64_t oc_model_params(const struct oc_plan *plan)
-{
-    struct oc_plan whole = *plan;
     struct oc_ledger ledger;
     struct oc_build build;
-    begin_whole(&build, &whole, &ledger);
+    begin(&build, &whole, 0, &ledger);
+    if (active) {
+        const uint64_t routed = oc_build_part(&build, true);
+        const int64_t experts = c->model_experts, used = c->model_experts_per_token;
+        *active = ledger.params;
+        if (routed && used < experts) *active -= routed - routed / (uint64_t)experts * (uint64_t)used;
+    }
     return ledger.params;
-}
-
-uint64_t oc_model_active_params(const struct oc_plan *plan)
-{
-    struct oc_plan whole = *plan;
-    struct oc_ledger ledger;
-    struct oc_build build;
-    begin_whole(&build, &whole, &ledger);
-    const uint64_t routed = oc_build_part(&build, true);
-    const int64_t experts = whole.c.model_experts, used = whole.c.model_experts_per_token;
-    if (!routed || used >= experts) return ledger.params;
-    return ledger.params - routed + routed / (uint64_t)experts * (uint64_t)used;
 }
 
 bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_error *error)

@@ -29,11 +29,9 @@ bool oc_estimate(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
 /* The type of the weights that a rank keeps: plan->dt.weights, unless forward reads them gathered and cast (FSDP2). */
 enum oc_dtype oc_stored_weights(const struct oc_plan *plan);
 
-/* Parameters of the whole model, each counted once, the padding of the vocabulary included. */
-uint64_t oc_model_params(const struct oc_plan *plan);
-
-/* Those of them that one token meets: of routed experts only model.experts_per_token count. */
-uint64_t oc_model_active_params(const struct oc_plan *plan);
+/* Parameters of the whole model, each counted once, the padding of the vocabulary included. `active` (may be NULL)
+ * receives those of them that one token meets: of routed experts only model.experts_per_token count. */
+uint64_t oc_model_params(const struct oc_plan *plan, uint64_t *active);
 
 /* Replays the ledger's allocations over three steps through the caching allocator and sets rank->reserved (simulated);
  * adds to the moments' allocated bytes (class B) what large blocks that are not split hold beyond their request. False

@@ -189,41 +189,34 @@ void oc_build_adapters(struct oc_build *build)
 
 /* ---- activations ---- */
 
-/* A tensor of [tokens, width] of an adapter's forward. */
+/* A tensor of [tokens, width] in the sub-step of `phase` in which the adapter's matrix is used. */
+static void add_row(struct oc_build *build, const struct site *site, int kind, uint32_t layers, enum oc_phase phase,
+                    bool kept, struct oc_tensor row)
+{
+    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
+    const uint8_t g = ops->use[site->use].backward, sub = phase == OC_PH_FORWARD ? ops->use[site->use].forward : g;
+    row.name = site->name;
+    row.end = OC_END_HERE;
+    row.birth = (struct oc_tick){(uint8_t)phase, site->part, sub};
+    row.death = (struct oc_tick){(uint8_t)phase, site->part, (uint8_t)(sub + 1)};
+    row.forgotten = (uint8_t)(sub + 1);
+    row.keep = kept ? 0 : OC_F_NEVER;
+    row.release = (struct oc_tick){OC_PH_BACKWARD, site->part, (uint8_t)(g + 1)};
+    oc_add_tensor(build, &row, oc_facts(build->plan), kind, layers, PEFT);
+}
+
 static void forward_row(struct oc_build *build, const struct site *site, int kind, uint32_t layers, const char *copy,
                         uint8_t width, uint8_t role, bool kept, const char *why)
 {
-    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
-    const uint8_t f = ops->use[site->use].forward, g = ops->use[site->use].backward;
-    const struct oc_tensor row = {.name = site->name,
-                                  .copy = copy,
-                                  .why = why,
-                                  .dims = {OC_D_TOKENS, width},
-                                  .role = role,
-                                  .end = OC_END_HERE,
-                                  .birth = {OC_PH_FORWARD, site->part, f},
-                                  .death = {OC_PH_FORWARD, site->part, (uint8_t)(f + 1)},
-                                  .forgotten = (uint8_t)(f + 1),
-                                  .keep = kept ? 0 : OC_F_NEVER,
-                                  .release = {OC_PH_BACKWARD, site->part, (uint8_t)(g + 1)}};
-    oc_add_tensor(build, &row, oc_facts(build->plan), kind, layers, PEFT);
+    add_row(build, site, kind, layers, OC_PH_FORWARD, kept,
+            (struct oc_tensor){.copy = copy, .why = why, .dims = {OC_D_TOKENS, width}, .role = role});
 }
 
 static void backward_row(struct oc_build *build, const struct site *site, int kind, uint32_t layers, const char *copy,
                          uint8_t width, uint8_t role, const char *why)
 {
-    const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
-    const uint8_t g = ops->use[site->use].backward;
-    const struct oc_tensor row = {.name = site->name,
-                                  .copy = copy,
-                                  .why = why,
-                                  .dims = {OC_D_TOKENS, width},
-                                  .role = role,
-                                  .end = OC_END_HERE,
-                                  .birth = {OC_PH_BACKWARD, site->part, g},
-                                  .death = {OC_PH_BACKWARD, site->part, (uint8_t)(g + 1)},
-                                  .keep = OC_F_NEVER};
-    oc_add_tensor(build, &row, oc_facts(build->plan), kind, layers, PEFT);
+    add_row(build, site, kind, layers, OC_PH_BACKWARD, false,
+            (struct oc_tensor){.copy = copy, .why = why, .dims = {OC_D_TOKENS, width}, .role = role});
 }
 
 /* litgpt's one adapter over q, k and v drops their common input once. Source: litgpt lora.py LoRAQKVLinear.forward. */

@@ -77,7 +77,7 @@ static void megatron_reads_what_was_written(void **state)
             if (!is_ours((enum oc_option_id)id) && !off && strcmp(before, after) != 0)
                 fail_msg("%s is %s, read back as %s:\n%s", oc_option((enum oc_option_id)id)->key, before, after, text);
         }
-        assert_true(oc_model_params(&plan) == oc_model_params(&again));
+        assert_true(oc_model_params(&plan, NULL) == oc_model_params(&again, NULL));
         assert_int_equal(plan.dp, again.dp);
         assert_int_equal(plan.accum, again.accum);
         for (int k = 0; k < input->n_notes; k++)
