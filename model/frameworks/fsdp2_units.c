@@ -43,11 +43,21 @@ struct row {
     struct oc_tick birth, death;
 };
 
-/* clang-format off: tables, one row a tensor */
+/* Tables, one row a tensor. */
+/* clang-format off */
 #define AGAIN                                                                                                          \
     {                                                                                                                  \
         OC_PH_RECOMPUTE, OC_PART_LAYER, 0                                                                              \
     }
+/* What becomes of a unit's gradients, in the backward of `part`; `of` ends the names. */
+#define REDUCTION(part, of, whose) \
+    {"reduce-scatter input" of, whose " gradients in the type of the reduction", COLLECTIVES, SHARED, OC_BUFFERS, TRAINED, COMPUTES, 0, false, OC_BWD(part, LAST - 2), OC_BWD(part, LAST)}, \
+    {"reduce-scatter output" of, "until it is cast to the type of the shard", COLLECTIVES, RECAST, OC_BUFFERS, OWN, REDUCES, 0, false, OC_BWD(part, LAST - 2), OC_BWD(part, LAST)}, \
+    {"sharded gradients" of, "views of the reduce-scatter's output", COLLECTIVES, HELD, OC_GRADIENTS, OWN, REDUCES, 0, true, OC_BWD(part, LAST - 1), {OC_PH_IDLE, OC_PART_NONE, 0}}, \
+    {"sharded gradients" of, "until they are on the host, or used in backward", COLLECTIVES, PASSING, OC_GRADIENTS, OWN, REDUCES, 0, true, OC_BWD(part, LAST - 1), OC_BWD(part, LAST)}, \
+    {"sharded gradients" of ", later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | HELD, OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(part, LAST - 1), OC_BWD(part, LAST)}, \
+    {"unsharded gradient sums" of, "no_sync: gradients stay whole until the last micro-batch", GROUP, ACCUMULATES, OC_GRADIENTS, TRAINED, COMPUTES, 0, false, OC_BWD(part, LAST - 1), {OC_PH_REDUCE, OC_PART_NONE, 1}}
+
 static const struct row layer_rows[] = {
     {"gathered layer", "all-gather output, kept until the next layer's has been copied out", GROUP, 0, OC_BUFFERS,
      GATHERED, GATHERS, 0, false, OC_FWD(LAYER, 0), OC_FWD(LAYER, LAST)},
@@ -63,36 +73,7 @@ static const struct row layer_rows[] = {
      false, AGAIN, OC_BWD(LAYER, LAST)},
     {"reduce-scatter input, layer above", "freed when the next reduction begins", GROUP, SHARED, OC_BUFFERS, TRAINED,
      COMPUTES, 0, false, AGAIN, OC_BWD(LAYER, LAST - 2)},
-    {"reduce-scatter input", "the layer's gradients in the type of the reduction", COLLECTIVES, SHARED, OC_BUFFERS,
-     TRAINED, COMPUTES, 0, false, OC_BWD(LAYER, LAST - 2), OC_BWD(LAYER, LAST)},
-    {"reduce-scatter output", "until it is cast to the type of the shard", COLLECTIVES, RECAST, OC_BUFFERS, OWN,
-     REDUCES, 0, false, OC_BWD(LAYER, LAST - 2), OC_BWD(LAYER, LAST)},
-    {"sharded gradients",
-     "views of the reduce-scatter's output",
-     COLLECTIVES,
-     HELD,
-     OC_GRADIENTS,
-     OWN,
-     REDUCES,
-     0,
-     true,
-     OC_BWD(LAYER, LAST - 1),
-     {OC_PH_IDLE, OC_PART_NONE, 0}},
-    {"sharded gradients", "until they are on the host, or used in backward", COLLECTIVES, PASSING, OC_GRADIENTS, OWN,
-     REDUCES, 0, true, OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
-    {"sharded gradients, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | HELD,
-     OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(LAYER, LAST - 1), OC_BWD(LAYER, LAST)},
-    {"unsharded gradient sums",
-     "no_sync: gradients stay whole until the last micro-batch",
-     GROUP,
-     ACCUMULATES,
-     OC_GRADIENTS,
-     TRAINED,
-     COMPUTES,
-     0,
-     false,
-     OC_BWD(LAYER, LAST - 1),
-     {OC_PH_REDUCE, OC_PART_NONE, 1}},
+    REDUCTION(LAYER, "", "the layer's"),
     {0}};
 
 static const struct row root_rows[] = {
@@ -106,36 +87,7 @@ static const struct row root_rows[] = {
      GATHERS, 0, false, OC_BWD(HEAD, 3), OC_BWD(HEAD, 4)},
     {"unsharded root", "until backward has ended", GROUP, RESHARD, OC_BUFFERS, GATHERED, COMPUTES, 0, false,
      OC_BWD(HEAD, 3), OC_BWD(EMBED, LAST)},
-    {"reduce-scatter input, root", "its gradients in the type of the reduction", COLLECTIVES, SHARED, OC_BUFFERS,
-     TRAINED, COMPUTES, 0, false, OC_BWD(EMBED, LAST - 2), OC_BWD(EMBED, LAST)},
-    {"reduce-scatter output, root", "until it is cast to the type of the shard", COLLECTIVES, RECAST, OC_BUFFERS, OWN,
-     REDUCES, 0, false, OC_BWD(EMBED, LAST - 2), OC_BWD(EMBED, LAST)},
-    {"sharded gradients, root",
-     "views of the reduce-scatter's output",
-     COLLECTIVES,
-     HELD,
-     OC_GRADIENTS,
-     OWN,
-     REDUCES,
-     0,
-     true,
-     OC_BWD(EMBED, LAST - 1),
-     {OC_PH_IDLE, OC_PART_NONE, 0}},
-    {"sharded gradients, root", "until they are on the host, or used in backward", COLLECTIVES, PASSING, OC_GRADIENTS,
-     OWN, REDUCES, 0, true, OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
-    {"sharded gradients, root, later", "of a later micro-batch, until they are added", COLLECTIVES, SYNCS | HELD,
-     OC_GRADIENTS, OWN, REDUCES, OC_LATER_MICRO_BATCHES, true, OC_BWD(EMBED, LAST - 1), OC_BWD(EMBED, LAST)},
-    {"unsharded gradient sums, root",
-     "no_sync: gradients stay whole until the last micro-batch",
-     GROUP,
-     ACCUMULATES,
-     OC_GRADIENTS,
-     TRAINED,
-     COMPUTES,
-     0,
-     false,
-     OC_BWD(EMBED, LAST - 1),
-     {OC_PH_REDUCE, OC_PART_NONE, 1}},
+    REDUCTION(EMBED, ", root", "its"),
     {0}};
 /* clang-format on */
 
