@@ -4,7 +4,7 @@
  * Sub-steps of the head. Forward: norm 1-6, product 7; loss 0-2. Backward: loss 0-2, product 3-5, norm 6-10. */
 #include "model/shapes/opset_hf.h"
 
-/* clang-format off: a table, one row a tensor */
+/* A table, one row a tensor. */
 #define NO_LM  (OC_F_NO_HEAD | OC_F_CLASSIFY)
 #define FUSED  OC_F_FUSED_LOSS
 #define LINEAR OC_F_LINEAR_LOSS
@@ -126,7 +126,6 @@ static const struct oc_tensor rows[] = {
     RESIDUAL(0, 0, OC_END_ELSEWHERE, 0, OC_BWD(EMBED, 1), "received from the next stage"),
     BACK(EMBED, "embedding.grad_norm", OC_F_EMBED_NORM, 0, STREAM, 0, 1, "gradient of the embedding's sum", T, H),
     {0}};
-/* clang-format on */
 
 const struct oc_opset_rules oc_hf_rules = {
     .name = "hf",

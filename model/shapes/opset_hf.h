@@ -2,29 +2,18 @@
 #ifndef OOMCAST_OPSET_HF_H
 #define OOMCAST_OPSET_HF_H
 
-#include "model/shapes/opset.h"
+#include "model/shapes/rows.h"
 
-/* clang-format off: tables, one row a tensor */
-#define T OC_D_TOKENS
-#define H OC_D_HIDDEN
-#define Q OC_D_Q
-#define K OC_D_K
-#define F OC_D_FFN
-#define V OC_D_VOCAB
-#define S OC_D_SCORES
-#define A OC_D_ROWS
+/* Tables, one row a tensor. */
 
 #define AMP      OC_F_AMP
-#define HALF     OC_F_HALF
 #define R16      OC_F_STREAM16
 #define EAGER    OC_F_EAGER
-#define FLASH    OC_F_FLASH
 #define GQA      OC_F_GQA
 #define BATCH1   OC_F_BATCH1
 #define RMS      OC_F_EAGER_NORM
 #define GATED    OC_F_GATED
 #define LF       OC_F_LOGITS32
-#define NORM2    OC_F_TWO_NORMS
 #define QKNORM   OC_F_QK_NORM
 #define ROPE     OC_F_ROPE
 #define QKCAST   OC_F_QK_CAST
@@ -33,10 +22,6 @@
 #define PARALLEL OC_F_PARALLEL
 #define REPEAT   OC_F_REPEAT_KV
 #define COMPILED OC_F_COMPILED
-
-#define END_EMBED OC_END_HERE
-#define END_LAYER 0
-#define END_HEAD  OC_END_HERE
 
 /* A tensor of forward that nothing keeps: it dies at `death`, in the forward of a checkpointed layer at `forgotten`. */
 #define LOST(part, name_, need_, without_, role_, birth_, death_, forgotten_, why_, ...)                               \
@@ -93,15 +78,6 @@
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
-/* A temporary of backward. */
-#define BACK(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
-    {                                                                                                                  \
-        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
-        .birth = OC_BWD(part, birth_), .death = OC_BWD(part, death_), .keep = OC_F_NEVER, .why = why_, .dims = {       \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
-
 /* A tensor of the head or the loss that dies at loss sub-step `death`; one that backward needs until `release`. */
 #define UNTIL_LOSS(name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
     {                                                                                                                  \
@@ -169,6 +145,5 @@
 #define BATCH_WHY  "heads made contiguous for the batched product"
 #define REPEAT_WHY "grouped heads are written out for every query head"
 #define MASK_WHY   "dropout mask, one byte an element (CUDA native_dropout)"
-/* clang-format on */
 
 #endif

@@ -5,7 +5,7 @@
  * What all experts keep is as large as what they work on together; what backward needs besides is one expert's. */
 #include "model/shapes/opset_hf.h"
 
-/* clang-format off: a table, one row a tensor */
+/* A table, one row a tensor. */
 #define MOE    OC_F_MOE
 #define SHARED OC_F_SHARED
 #define R      OC_D_ROUTED
@@ -54,4 +54,3 @@ const struct oc_tensor oc_hf_experts[] = {
     BACK(LAYER, "layers.experts.grad_input_sum", MOE, 0, STREAM, 3, 12, "gathered over the experts", T, H),
     BACK(LAYER, "layers.experts.grad_input_whole", MOE, 0, STREAM, 8, 9, "one expert's, spread over all tokens", T, H),
     {0}};
-/* clang-format on */

@@ -8,7 +8,7 @@
  * come after the sums instead of before; it keeps the same tensors. */
 #include "model/shapes/opset_hf.h"
 
-/* clang-format off: a table, one row a tensor */
+/* A table, one row a tensor. */
 #define INPUT(need_, without_, keep_, why_)                                                                            \
     {                                                                                                                  \
         .name = "layers.input", .dims = {T, H}, .role = OC_R_STREAM, .mode = OC_ONLY_FORWARD, .need = need_,           \
@@ -304,4 +304,3 @@ const struct oc_tensor oc_hf_layer[] = {
      .keep = OC_F_NEVER,
      .why = "FSDP1's hooks hold the gradients of layers' inputs until backward has ended"},
     {0}};
-/* clang-format on */

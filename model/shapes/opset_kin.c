@@ -7,7 +7,7 @@
 
 #include "model/frameworks/framework.h"
 
-/* clang-format off: tables, one row a tensor */
+/* Tables, one row a tensor. */
 #define CHUNKED OC_F_CHUNKED_LOSS
 #define FREE    OC_F_FREE_HEAD
 #define FUSED   OC_F_FUSED_LOSS
@@ -119,7 +119,6 @@ static const struct oc_tensor litgpt[] = {
     BACK(HEAD, "grad_logits", 0, CHUNKED, COMPUTE, 2, 4, "the pieces' gradients joined", T, V),
     BACK(HEAD, "grad_logits.joined", 0, CHUNKED, COMPUTE, 1, 3, "the pieces' gradients, before they are joined", T, V),
     END};
-/* clang-format on */
 
 #define USES                                                                                                           \
     {                                                                                                                  \

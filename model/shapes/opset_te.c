@@ -8,33 +8,18 @@
  * What is kept is measured (shared/reference/memory-megatron.md 4.2, 4.3, 8: peaks to 0.007 %). Of the temporaries,
  * those that can matter at a peak are here: gathered inputs under sequence parallelism, gradients of the MLP, of the
  * scores and of the logits. */
-#include "model/shapes/opset.h"
+#include "model/shapes/rows.h"
 
 /* A table, one row a tensor. */
 /* clang-format off */
-#define T  OC_D_TOKENS
 #define TS OC_D_TOKENS_SP
-#define H  OC_D_HIDDEN
-#define Q  OC_D_Q
-#define K  OC_D_K
-#define F  OC_D_FFN
 #define F1 OC_D_FC1
-#define V  OC_D_VOCAB
-#define S  OC_D_SCORES
-#define A  OC_D_ROWS
 
-#define HALF  OC_F_HALF
-#define FLASH OC_F_FLASH
 #define SP    OC_F_SP
 #define LN    OC_F_LAYERNORM
-#define NORM2 OC_F_TWO_NORMS
 #define MOE   OC_F_MOE
 #define MLA   OC_F_MLA
 #define R     OC_D_ROUTED
-
-#define END_EMBED OC_END_HERE
-#define END_LAYER 0
-#define END_HEAD  OC_END_HERE
 
 #define LOST(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
     {                                                                                                                  \
@@ -58,13 +43,6 @@
         .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .module = OC_MODULE_##module_,        \
         .birth = OC_FWD(LAYER, birth_), .forgotten = forgotten_, .release = OC_BWD(LAYER, release_), .why = why_,      \
         .dims = {                                                                                                      \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
-    }
-#define BACK(part, name_, need_, without_, role_, birth_, death_, why_, ...)                                           \
-    {                                                                                                                  \
-        .name = name_, .need = need_, .without = without_, .role = OC_R_##role_, .end = END_##part,                    \
-        .birth = OC_BWD(part, birth_), .death = OC_BWD(part, death_), .keep = OC_F_NEVER, .why = why_, .dims = {       \
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
