@@ -42,6 +42,14 @@ void help_rank(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledg
     oc_sweep(ledger, rank);
 }
 
+struct oc_rank help_rank_of(const char *const *words, int64_t stage, struct oc_ledger *ledger)
+{
+    struct oc_rank rank;
+    const struct oc_plan plan = help_plan(words);
+    help_rank(&plan, stage, ledger, &rank);
+    return rank;
+}
+
 uint64_t help_states(const struct oc_instant *instant)
 {
     return instant->classes[OC_WEIGHTS] + instant->classes[OC_MASTER] + instant->classes[OC_GRADIENTS] +

@@ -16,6 +16,9 @@ struct oc_plan help_plan(const char *const *words);
 /* Estimates and sweeps one stage. */
 void help_rank(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledger, struct oc_rank *rank);
 
+/* The same from KEY=VALUE words. */
+struct oc_rank help_rank_of(const char *const *words, int64_t stage, struct oc_ledger *ledger);
+
 /* W + M + G + O of an instant. */
 uint64_t help_states(const struct oc_instant *instant);
 

@@ -15,10 +15,7 @@ static struct oc_ledger ledger;
 
 static struct oc_rank rank_of(const char *const *words, int64_t stage)
 {
-    const struct oc_plan plan = help_plan(words);
-    struct oc_rank rank;
-    help_rank(&plan, stage, &ledger, &rank);
-    return rank;
+    return help_rank_of(words, stage, &ledger);
 }
 
 /* Bytes on this rank of the copy of the parameters with that name; padding is left out. */

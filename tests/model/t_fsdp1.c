@@ -20,10 +20,7 @@ static struct oc_ledger ledger;
 
 static struct oc_rank rank_of(const char *const *words)
 {
-    struct oc_rank rank;
-    const struct oc_plan plan = help_plan(words);
-    help_rank(&plan, 0, &ledger, &rank);
-    return rank;
+    return help_rank_of(words, 0, &ledger);
 }
 
 /* Byte counts of torch's allocator on A100s. Source: foundation-model-stack/fms-acceleration, benchmark CSVs, as

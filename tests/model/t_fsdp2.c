@@ -18,10 +18,7 @@ static struct oc_ledger ledger;
 
 static struct oc_rank rank_of(const char *const *words)
 {
-    const struct oc_plan plan = help_plan(words);
-    struct oc_rank rank;
-    help_rank(&plan, 0, &ledger, &rank);
-    return rank;
+    return help_rank_of(words, 0, &ledger);
 }
 
 /* Bytes of one instance of the entries with that name (or copy), births in `phase` only. */

@@ -24,10 +24,7 @@ static struct oc_ledger ledger;
 
 static struct oc_rank rank_of(const char *const *words)
 {
-    struct oc_rank rank;
-    const struct oc_plan plan = help_plan(words);
-    help_rank(&plan, 0, &ledger, &rank);
-    return rank;
+    return help_rank_of(words, 0, &ledger);
 }
 
 /* Runs of Hugging Face's Trainer on one A100, byte counts of torch's allocator. Source: foundation-model-stack/

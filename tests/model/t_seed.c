@@ -19,10 +19,7 @@
 static struct oc_rank rank_of(const char *const *words)
 {
     static struct oc_ledger ledger;
-    const struct oc_plan plan = help_plan(words);
-    struct oc_rank rank;
-    help_rank(&plan, 0, &ledger, &rank);
-    return rank;
+    return help_rank_of(words, 0, &ledger);
 }
 
 static uint64_t states_at(const struct oc_rank *rank, enum oc_moment moment)

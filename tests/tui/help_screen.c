@@ -11,16 +11,6 @@
 
 #include "help_fake.h"
 
-static const struct oc_app_model real = {.resolve = oc_resolve,
-                                         .answer = oc_answer,
-                                         .explain = oc_explain,
-                                         .device = oc_device,
-                                         .fit = oc_probe_fit,
-                                         .covers = oc_probe_covers,
-                                         .estimate = oc_estimate,
-                                         .compare = oc_compare,
-                                         .advise = oc_advise};
-
 struct help_screen *help_screen(int width, int height, const char *const *words)
 {
     struct help_screen *screen = calloc(1, sizeof *screen);
@@ -34,7 +24,7 @@ struct help_screen *help_screen(int width, int height, const char *const *words)
     screen->theme = oc_fake_theme();
     screen->canvas.theme = &screen->theme;
     screen->canvas.colour = true;
-    if (!oc_app_start(&screen->app, &real, &screen->input, &error)) fail_msg("%s", error.message);
+    if (!oc_app_start(&screen->app, &oc_real_model, &screen->input, &error)) fail_msg("%s", error.message);
     assert_true(oc_canvas_resize(&screen->canvas, width, height));
     oc_app_draw(&screen->app, &screen->canvas);
     return screen;
