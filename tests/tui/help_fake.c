@@ -304,3 +304,25 @@ char *oc_fake_text(const struct oc_canvas *canvas)
     *at = '\0';
     return text;
 }
+
+int oc_fake_open(void **state, const struct oc_app_model *model, const struct oc_input *input, int width, int height)
+{
+    struct oc_fake_app *f = calloc(1, sizeof *f);
+    struct oc_error error;
+    if (!f) return -1;
+    f->input = *input;
+    f->theme = oc_fake_theme();
+    f->canvas.theme = &f->theme;
+    f->canvas.colour = true;
+    *state = f;
+    return oc_app_start(&f->app, model, &f->input, &error) && oc_canvas_resize(&f->canvas, width, height) ? 0 : -1;
+}
+
+int oc_fake_close(void **state)
+{
+    struct oc_fake_app *f = *state;
+    oc_app_end(&f->app);
+    oc_canvas_free(&f->canvas);
+    free(f);
+    return 0;
+}

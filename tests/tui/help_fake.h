@@ -16,6 +16,18 @@ struct oc_input oc_fake_input(void);
 /* The built-in theme, or the test fails. */
 struct oc_theme oc_fake_theme(void);
 
+/* The state of a screen and what it draws on. */
+struct oc_fake_app {
+    struct oc_input input;
+    struct oc_app app;
+    struct oc_theme theme;
+    struct oc_canvas canvas;
+};
+
+/* Set-up and tear-down of a test: 0, and *state is a struct oc_fake_app; -1 on failure. */
+int oc_fake_open(void **state, const struct oc_app_model *model, const struct oc_input *input, int width, int height);
+int oc_fake_close(void **state);
+
 /* The canvas as one string of rows, without styles; the caller frees it. */
 char *oc_fake_text(const struct oc_canvas *canvas);
 

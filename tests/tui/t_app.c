@@ -11,57 +11,34 @@
 #include "help_fake.h"
 #include "tui/views/views.h"
 
-struct fixture {
-    struct oc_input input;
-    struct oc_app app;
-    struct oc_theme theme;
-    struct oc_canvas canvas;
-};
-
 static int open_app(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    struct oc_error error;
-    if (!f) return -1;
-    f->input = oc_fake_input();
-    f->theme = oc_fake_theme();
-    f->canvas.theme = &f->theme;
-    f->canvas.colour = true;
-    *state = f;
-    return oc_app_start(&f->app, &oc_fake_model, &f->input, &error) && oc_canvas_resize(&f->canvas, 80, 24) ? 0 : -1;
+    const struct oc_input input = oc_fake_input();
+    return oc_fake_open(state, &oc_fake_model, &input, 80, 24);
 }
 
-static int close_app(void **state)
-{
-    struct fixture *f = *state;
-    oc_app_end(&f->app);
-    oc_canvas_free(&f->canvas);
-    free(f);
-    return 0;
-}
-
-static void keys(struct fixture *f, const char *text)
+static void keys(struct oc_fake_app *f, const char *text)
 {
     for (; *text; text++) oc_app_key(&f->app, *text == '\n' ? OC_KEY_ENTER : *text == '\033' ? OC_KEY_ESCAPE : *text);
 }
 
-static void focus(struct fixture *f, enum oc_option_id id)
+static void focus(struct oc_fake_app *f, enum oc_option_id id)
 {
     oc_panel_show(&f->app.panel, id);
 }
 
-static int64_t value(const struct fixture *f, enum oc_option_id id)
+static int64_t value(const struct oc_fake_app *f, enum oc_option_id id)
 {
     return oc_option_get(&f->app.answer->plan.c, id);
 }
 
-static uint64_t peak(const struct fixture *f)
+static uint64_t peak(const struct oc_fake_app *f)
 {
     return f->app.answer->ranks[0].peak.allocated;
 }
 
 /* Fails unless the drawn screen holds the text. */
-static void assert_drawn(struct fixture *f, const char *text, bool there)
+static void assert_drawn(struct oc_fake_app *f, const char *text, bool there)
 {
     oc_app_draw(&f->app, &f->canvas);
     char *screen = oc_fake_text(&f->canvas);
@@ -72,7 +49,7 @@ static void assert_drawn(struct fixture *f, const char *text, bool there)
 
 static void changing_precision_changes_everything_at_once(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     uint64_t before = peak(f);
     assert_int_equal(oc_app_option(&f->app), OC_OPT_precision);
     keys(f, "l");
@@ -93,7 +70,7 @@ static void changing_precision_changes_everything_at_once(void **state)
 
 static void next_value_skips_what_does_not_resolve(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     focus(f, OC_OPT_parallel_tp);
     keys(f, "lll"); /* 16, 32; 64 does not divide 32 heads */
     assert_int_equal(value(f, OC_OPT_parallel_tp), 32);
@@ -108,7 +85,7 @@ static void next_value_skips_what_does_not_resolve(void **state)
 
 static void choices_have_ends(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     const struct oc_choice *last = oc_option(OC_OPT_precision)->choices;
     while (last[1].name) last++;
     keys(f, "L");
@@ -121,7 +98,7 @@ static void choices_have_ends(void **state)
 
 static void an_invalid_typed_value_keeps_the_last_bars(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     uint64_t before = peak(f);
     focus(f, OC_OPT_parallel_tp);
     keys(f, "\n\b"); /* the prompt opens on "8" */
@@ -146,7 +123,7 @@ static void an_invalid_typed_value_keeps_the_last_bars(void **state)
 
 static void an_empty_value_follows_again_and_reset_gives_back_the_first(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     focus(f, OC_OPT_batch_seq);
     keys(f, "l");
     assert_int_equal(value(f, OC_OPT_batch_seq), 8192);
@@ -163,7 +140,7 @@ static void an_empty_value_follows_again_and_reset_gives_back_the_first(void **s
 
 static void space_switches_and_says_when_it_cannot(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     focus(f, OC_OPT_parallel_sp);
     keys(f, " ");
     assert_int_equal(value(f, OC_OPT_parallel_sp), 0);
@@ -175,7 +152,7 @@ static void space_switches_and_says_when_it_cannot(void **state)
 
 static void the_base_stays_while_the_rest_changes(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     uint64_t base = peak(f);
     assert_drawn(f, "\xe2\x94\x82 base ", false);
     keys(f, "bl");
@@ -188,7 +165,7 @@ static void the_base_stays_while_the_rest_changes(void **state)
 
 static void sections_fold(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     struct oc_panel_row rows[OC_PANEL_ROWS];
     int before = oc_panel_rows(&f->app.panel, rows);
     keys(f, "[");
@@ -216,7 +193,7 @@ static void sections_fold(void **state)
 
 static void moving_stops_at_the_ends_and_stays_in_sight(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "g");
     assert_int_equal(oc_app_option(&f->app), OC_OPTIONS);
     keys(f, "k");
@@ -236,7 +213,7 @@ static void moving_stops_at_the_ends_and_stays_in_sight(void **state)
 
 static void help_and_why_open_scroll_and_close(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "?");
     assert_drawn(f, "one row down", true);
     assert_drawn(f, "Ctrl-L", false);
@@ -261,7 +238,7 @@ static void help_and_why_open_scroll_and_close(void **state)
 /* Every request of the help overlay is on it, under its group. */
 static void help_lists_every_key(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     oc_canvas_resize(&f->canvas, 160, 60);
     keys(f, "?");
     for (int i = 0; i < OC_REQUESTS; i++) {
@@ -275,7 +252,7 @@ static void help_lists_every_key(void **state)
 
 static void origins_are_said(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     assert_drawn(f, "from run.sh:41", true);
     focus(f, OC_OPT_batch_micro);
     assert_drawn(f, "assumed: $MICRO_BATCH_SIZE is not set in run.sh", true);
@@ -287,7 +264,7 @@ static void origins_are_said(void **state)
 
 static void a_case_that_does_not_resolve_does_not_open(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     struct oc_input bad = f->input;
     struct oc_app app;
     struct oc_error error = {0};
@@ -298,7 +275,7 @@ static void a_case_that_does_not_resolve_does_not_open(void **state)
 
 static void any_size_can_be_drawn(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "bl");
     for (int height = 0; height <= 80; height += 3) {
         for (int width = 0; width <= 300; width += 13) {
@@ -315,7 +292,7 @@ static void any_size_can_be_drawn(void **state)
 /* Whatever is pressed, the state stays whole: a plan is on the screen, and undo leads back to the beginning. */
 static void random_keys_do_no_harm(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     static const int extra[] = {OC_KEY_UP,        OC_KEY_DOWN, OC_KEY_ENTER,  OC_KEY_ESCAPE,   OC_KEY_TAB,
                                 OC_KEY_CTRL('R'), OC_KEY_HOME, OC_KEY_DELETE, OC_KEY_BACKSPACE};
     uint32_t seed = 11;
@@ -336,7 +313,7 @@ static void random_keys_do_no_harm(void **state)
 
 int main(void)
 {
-#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, close_app)
+#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, oc_fake_close)
     const struct CMUnitTest tests[] = {
         APP_TEST(changing_precision_changes_everything_at_once),
         APP_TEST(next_value_skips_what_does_not_resolve),

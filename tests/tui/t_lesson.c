@@ -14,42 +14,21 @@
 #include "tui/views/lessons.h"
 #include "tui/views/views.h"
 
-struct fixture {
-    struct oc_input input;
-    struct oc_app app;
-    struct oc_theme theme;
-    struct oc_canvas canvas;
-};
-
 static int open_app(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    struct oc_error error;
+    static struct oc_input input;
     enum oc_option_id id;
-    if (!f) return -1;
-    f->input.c.config = oc_config_default();
-    if (!oc_config_assign(&f->input.c.config, "model.name=gpt2", &id, NULL)) return -1;
-    f->theme = oc_fake_theme();
-    f->canvas.theme = &f->theme;
-    *state = f;
-    return oc_app_start(&f->app, &oc_real_model, &f->input, &error) && oc_canvas_resize(&f->canvas, 160, 48) ? 0 : -1;
+    input = (struct oc_input){.c.config = oc_config_default()};
+    if (!oc_config_assign(&input.c.config, "model.name=gpt2", &id, NULL)) return -1;
+    return oc_fake_open(state, &oc_real_model, &input, 160, 48);
 }
 
-static int close_app(void **state)
-{
-    struct fixture *f = *state;
-    oc_app_end(&f->app);
-    oc_canvas_free(&f->canvas);
-    free(f);
-    return 0;
-}
-
-static void keys(struct fixture *f, const char *text)
+static void keys(struct oc_fake_app *f, const char *text)
 {
     for (; *text; text++) oc_app_key(&f->app, *text == '\n' ? OC_KEY_ENTER : *text == '\033' ? OC_KEY_ESCAPE : *text);
 }
 
-static void assert_drawn(struct fixture *f, const char *text, bool there)
+static void assert_drawn(struct oc_fake_app *f, const char *text, bool there)
 {
     oc_app_draw(&f->app, &f->canvas);
     char *screen = oc_fake_text(&f->canvas);
@@ -61,7 +40,7 @@ static void assert_drawn(struct fixture *f, const char *text, bool there)
 /* Replaying fails where a step holds before it is done, does not hold after it, or a placeholder cannot be computed. */
 static void every_lesson_can_be_done(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     assert_true(oc_lesson_count() >= 5);
     bool probed = false;
     for (int i = 0; i < oc_lesson_count(); i++) {
@@ -95,7 +74,7 @@ static void numbers_are_computed_and_never_typed(void **state)
 
 static void a_lesson_looks_at_the_state_and_not_at_the_keys(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "6");
     assert_drawn(f, "1  Half precision, more memory", true);
     keys(f, "j");
@@ -128,7 +107,7 @@ static void a_lesson_looks_at_the_state_and_not_at_the_keys(void **state)
     assert_drawn(f, "Which rank dies?: step 1", true);
 }
 
-static struct oc_scene scene(struct fixture *f)
+static struct oc_scene scene(struct oc_fake_app *f)
 {
     return (struct oc_scene){.model = &oc_real_model,
                              .config = &oc_app_case(&f->app)->config,
@@ -138,7 +117,7 @@ static struct oc_scene scene(struct fixture *f)
                              .view = "Fit"};
 }
 
-static void assert_text(struct fixture *f, const char *text, const char *expected)
+static void assert_text(struct oc_fake_app *f, const char *text, const char *expected)
 {
     struct oc_scene s = scene(f);
     struct oc_error error = {0};
@@ -149,7 +128,7 @@ static void assert_text(struct fixture *f, const char *text, const char *expecte
 
 static void expressions_are_what_they_say(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     assert_text(f, "{model.layers} layers of {model.hidden}", "12 layers of 768");
     assert_text(f, "{precision}", "bf16");
     assert_text(f, "{params.total}", "124,439,808");
@@ -168,7 +147,7 @@ static void expressions_are_what_they_say(void **state)
 
 static void conditions_compare(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     static const struct {
         const char *condition;
         bool holds;
@@ -239,7 +218,7 @@ static void wrong_lessons_are_refused(void **state)
 
 int main(void)
 {
-#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, close_app)
+#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, oc_fake_close)
     const struct CMUnitTest tests[] = {
         APP_TEST(every_lesson_can_be_done),
         APP_TEST(a_lesson_looks_at_the_state_and_not_at_the_keys),

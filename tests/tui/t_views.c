@@ -12,37 +12,14 @@
 #include "tui/views/step.h"
 #include "tui/views/views.h"
 
-struct fixture {
-    struct oc_input input;
-    struct oc_app app;
-    struct oc_theme theme;
-    struct oc_canvas canvas;
-};
-
 static int open_app(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    struct oc_error error;
-    if (!f) return -1;
-    f->input = oc_fake_input();
-    f->theme = oc_fake_theme();
-    f->canvas.theme = &f->theme;
-    f->canvas.colour = true;
-    *state = f;
-    return oc_app_start(&f->app, &oc_fake_model, &f->input, &error) && oc_canvas_resize(&f->canvas, 160, 48) ? 0 : -1;
-}
-
-static int close_app(void **state)
-{
-    struct fixture *f = *state;
-    oc_app_end(&f->app);
-    oc_canvas_free(&f->canvas);
-    free(f);
-    return 0;
+    const struct oc_input input = oc_fake_input();
+    return oc_fake_open(state, &oc_fake_model, &input, 160, 48);
 }
 
 /* Draws after each key, as the program does: moves go by what was drawn. */
-static void keys(struct fixture *f, const char *text)
+static void keys(struct oc_fake_app *f, const char *text)
 {
     oc_app_draw(&f->app, &f->canvas);
     for (; *text; text++) {
@@ -51,7 +28,7 @@ static void keys(struct fixture *f, const char *text)
     }
 }
 
-static void set(struct fixture *f, const char *assignment)
+static void set(struct oc_fake_app *f, const char *assignment)
 {
     struct oc_config config = oc_app_case(&f->app)->config;
     enum oc_option_id id;
@@ -59,7 +36,7 @@ static void set(struct fixture *f, const char *assignment)
     oc_app_take(&f->app, &config, assignment);
 }
 
-static void assert_drawn(struct fixture *f, const char *text, bool there)
+static void assert_drawn(struct oc_fake_app *f, const char *text, bool there)
 {
     oc_app_draw(&f->app, &f->canvas);
     char *screen = oc_fake_text(&f->canvas);
@@ -70,14 +47,14 @@ static void assert_drawn(struct fixture *f, const char *text, bool there)
 
 /* ---- the step ---- */
 
-static const struct oc_sample *cursor(struct fixture *f)
+static const struct oc_sample *cursor(struct oc_fake_app *f)
 {
     return oc_step_cursor(oc_view_state(&f->app, &oc_view_step));
 }
 
 static void the_cursor_starts_on_the_peak_and_walks(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "2");
     const struct oc_timeline *timeline = &((struct oc_step_state *)oc_view_state(&f->app, &oc_view_step))->timeline;
     const struct oc_sample *top = &timeline->samples[OC_STEADY][oc_timeline_peak(timeline, OC_STEADY)];
@@ -105,7 +82,7 @@ static void the_cursor_starts_on_the_peak_and_walks(void **state)
 /* From the left end of the steady iteration lies the first one, also where only one of them is drawn. */
 static void the_left_end_leads_to_the_first_iteration(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     for (int width = 80; width <= 160; width += 80) {
         assert_true(oc_canvas_resize(&f->canvas, width, 24));
         keys(f, "2G");
@@ -118,7 +95,7 @@ static void the_left_end_leads_to_the_first_iteration(void **state)
 
 static void peaks_are_found_both_ways(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "2g");
     uint64_t before = cursor(f)->allocated;
     keys(f, "n");
@@ -136,7 +113,7 @@ static void peaks_are_found_both_ways(void **state)
 
 static void the_cursor_keeps_its_place_when_the_plan_changes(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "2");
     set(f, "precision=bf16");
     keys(f, "");
@@ -154,7 +131,7 @@ static void the_cursor_keeps_its_place_when_the_plan_changes(void **state)
 
 static void zoom_leaves_out_what_is_always_there(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "2z");
     assert_drawn(f, "what changes", true);
     assert_drawn(f, "W 1.50", true); /* the row of the static part */
@@ -164,7 +141,7 @@ static void zoom_leaves_out_what_is_always_there(void **state)
 
 static void keys_of_the_panel_still_work(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     keys(f, "2\tl");
     assert_int_equal(oc_option_get(&f->app.answer->plan.c, OC_OPT_precision), OC_PREC_BF16);
     keys(f, "u");
@@ -177,7 +154,7 @@ static void keys_of_the_panel_still_work(void **state)
 
 static void stages_are_listed_and_chosen(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     set(f, "parallel.pp=4");
     keys(f, "3");
     assert_drawn(f, "emb 0-7", true);
@@ -201,7 +178,7 @@ static void stages_are_listed_and_chosen(void **state)
 
 static void a_long_pipeline_scrolls(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     assert_true(oc_canvas_resize(&f->canvas, 80, 24));
     set(f, "parallel.pp=32");
     keys(f, "3G");
@@ -215,7 +192,7 @@ static void a_long_pipeline_scrolls(void **state)
 
 static void options_are_found_by_any_name(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     static const struct {
         const char *text, *key;
     } cases[] = {{"tp", "parallel.tp"},
@@ -251,7 +228,7 @@ static void options_are_found_by_any_name(void **state)
 /* ---- all views ---- */
 
 /* Fills the canvas with a sign that no view draws, lets a view draw in a part of it, and looks at the rest. */
-static void assert_stays_inside(struct fixture *f, int view, struct oc_rect rect)
+static void assert_stays_inside(struct oc_fake_app *f, int view, struct oc_rect rect)
 {
     struct oc_canvas *canvas = &f->canvas;
     for (int i = 0; i < canvas->width * canvas->height; i++) canvas->cells[i] = (struct oc_cell){0x2603, {0, 0, 0}};
@@ -267,7 +244,7 @@ static void assert_stays_inside(struct fixture *f, int view, struct oc_rect rect
 
 static void no_view_draws_outside(void **state)
 {
-    struct fixture *f = *state;
+    struct oc_fake_app *f = *state;
     static const char *const stages[] = {"parallel.pp=1", "parallel.pp=2", "parallel.pp=16", "model.layers=64",
                                          "parallel.pp=64"};
     bool thorough = getenv("OOMCAST_LONG") != NULL;
@@ -287,7 +264,7 @@ static void no_view_draws_outside(void **state)
 
 int main(void)
 {
-#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, close_app)
+#define APP_TEST(test) cmocka_unit_test_setup_teardown(test, open_app, oc_fake_close)
     const struct CMUnitTest tests[] = {
         APP_TEST(the_cursor_starts_on_the_peak_and_walks),
         APP_TEST(the_left_end_leads_to_the_first_iteration),
