@@ -32,8 +32,12 @@ struct oc_probe_backend {
     struct oc_scalars host_scalars;
 };
 
-/* Real host memory and plain loops. `limit`: bytes of segments at most, 0 = as many as the machine gives. */
+/* Real host memory and plain loops. `limit`: bytes of segments at most, 0 = as many as the machine gives. Pages of free
+ * blocks go back to the system. */
 void oc_backend_host(struct oc_probe_backend *backend, uint64_t limit);
+
+/* The most that was ever resident of this process, bytes: VmHWM of /proc/self/status; 0 where there is none. */
+uint64_t oc_host_high_water(void);
 
 /* Imaginary addresses and no arithmetic: only the allocations happen. */
 void oc_backend_dry(struct oc_probe_backend *backend, uint64_t limit);

@@ -66,6 +66,7 @@ static void run_on(struct oc_probe_backend *backend, const struct oc_plan *plan,
 {
     struct oc_books books;
     struct oc_train train;
+    if (options->drop) backend->segments.unused = NULL; /* a dropped tensor keeps its poison */
     if (!oc_books_open(&books, backend, plan->c.allocator_expandable_segments != 0, options->poison, &result->rank)) {
         fail(result, OC_PROBE_FAILED, "there is no host memory for the allocator");
         return;
@@ -128,8 +129,11 @@ bool oc_probe_run(const struct oc_plan *plan, const struct oc_probe_options *opt
     if (reason) {
         fail(result, OC_PROBE_FAILED, reason);
     } else if (open_backend(&backend, &own, result)) {
+        const bool watched = backend.device == OC_DEVICE_HOST && !own.poison;
+        const uint64_t high_water = watched ? oc_host_high_water() : 0;
         result->device = backend.device;
         run_on(&backend, plan, &own, result);
+        if (watched) result->resident = oc_host_high_water() - high_water;
         result->bytes = backend.bytes;
         backend.close(&backend);
     }

@@ -16,6 +16,7 @@ bool oc_books_open(struct oc_books *books, struct oc_probe_backend *backend, boo
     books->live.next = books->live.prev = &books->live;
     struct oc_alloc_provider provider = backend->segments;
     provider.expandable_segments = expandable_segments;
+    if (poison) provider.used = provider.unused = NULL; /* what is freed keeps its poison */
     books->alloc = oc_alloc_create(&provider);
     return books->alloc != NULL;
 }

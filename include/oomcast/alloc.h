@@ -23,6 +23,10 @@ struct oc_alloc_provider {
     void *(*segment)(void *user, size_t bytes); /* NULL: out of memory */
     void (*release)(void *user, void *segment, size_t bytes);
     void *user;
+    /* Parts of real segments that are handed out, and that are free again: a block with the free ones beside it. Both
+     * may be NULL. */
+    void (*used)(void *user, void *memory, size_t bytes);
+    void (*unused)(void *user, void *memory, size_t bytes);
     uint64_t limit;           /* bytes of segments at most; 0 = as many as asked for */
     bool expandable_segments; /* PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; imaginary segments only */
 };

@@ -59,6 +59,9 @@ struct oc_probe_result {
     double seconds;
     struct oc_probe_numerics numerics;
     struct oc_device_bytes bytes;
+    /* Host, without poison: by how much the most that was ever resident of this process (VmHWM) grew in the run: about
+     * the largest sum of blocks. 0 = unknown. */
+    uint64_t resident;
     char fallback[OC_PROBE_WHY]; /* why AUTO ran on the host: a sentence; "" where it did not have to */
 };
 

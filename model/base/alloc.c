@@ -171,6 +171,9 @@ uintptr_t oc_alloc_get(struct oc_alloc *alloc, uint64_t bytes, uint32_t *handle)
     if (stats->requested > stats->requested_peak) stats->requested_peak = stats->requested;
     if (stats->allocated > stats->allocated_peak) stats->allocated_peak = stats->allocated;
     *handle = block;
+    const struct oc_alloc_provider *provider = &alloc->provider;
+    if (provider->segment && provider->used)
+        provider->used(provider->user, (void *)(uintptr_t)b->address, (size_t)size);
     return (uintptr_t)b->address;
 }
 
@@ -188,6 +191,9 @@ void oc_alloc_put(struct oc_alloc *alloc, uint32_t handle)
     b->state = OC_BLOCK_FREE;
     oc_block_merge(alloc, handle, OC_BLOCK_FREE);
     oc_free_add(alloc, handle);
+    const struct oc_alloc_provider *provider = &alloc->provider;
+    if (provider->segment && provider->unused)
+        provider->unused(provider->user, (void *)(uintptr_t)b->address, (size_t)b->size);
 }
 
 uint64_t oc_alloc_block(const struct oc_alloc *alloc, uint32_t handle)

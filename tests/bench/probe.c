@@ -1,4 +1,4 @@
-/* What the probe takes, beside its budgets (docs/DESIGN.md, "Budgets"), and whether real memory agrees with its books:
+/* What the probe takes, beside its budgets (docs/DESIGN.md, "Budgets"):
  * cmake --build DIR --target bench_probe && DIR/tests/bench/bench_probe, in a release build. Not a test: the time of a
  * shared machine proves nothing. */
 #include <inttypes.h>
@@ -106,94 +106,10 @@ static void look_for_gpu(void)
            WEXITSTATUS(status));
 }
 
-/* ---- Real memory against the books ---- */
-
-static uint64_t status_bytes(const char *key)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    uint64_t kib = 0;
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, key, strlen(key))) kib = strtoull(line + strlen(key) + 1, NULL, 10);
-    if (file) fclose(file);
-    return kib * 1024;
-}
-
-/* In a process of its own, so that the high-water mark is this run's. */
-static void agreement(const char *title, const char *const *settings)
-{
-    struct oc_plan plan;
-    fflush(stdout);
-    const pid_t pid = fork();
-    if (pid != 0) {
-        if (pid > 0) waitpid(pid, NULL, 0);
-        return;
-    }
-    struct oc_probe_result *result = calloc(1, sizeof *result);
-    if (!result || !resolve(settings, &plan)) _exit(1);
-    const struct oc_probe_options options = {.device = OC_DEVICE_HOST, .steps = 2};
-    FILE *clear = fopen("/proc/self/clear_refs", "w"); /* the mark begins at what is there now */
-    if (clear) fputs("5", clear), fclose(clear);
-    const uint64_t before = status_bytes("VmRSS:");
-    if (!oc_probe_run(&plan, &options, result)) printf("  failed: %s\n", result->why);
-    const uint64_t grown = status_bytes("VmHWM:") - before;
-    const struct oc_rank *rank = &result->rank;
-    const uint64_t peak =
-        rank->first_peak.allocated > rank->peak.allocated ? rank->first_peak.allocated : rank->peak.allocated;
-    printf("  %-32s%8.2f MiB allocated, %8.2f reserved, %8.2f resident: %+.1f %%, of reserved %+.1f %%\n", title,
-           (double)peak / MIB, (double)rank->reserved / MIB, (double)grown / MIB,
-           100 * ((double)grown / (double)peak - 1), 100 * ((double)grown / (double)rank->reserved - 1));
-    fflush(stdout);
-    _exit(0);
-}
-
 int main(void)
 {
-    static const char *const llama[] = {"framework=pytorch", "model.layers=3",    "model.hidden=512", "model.heads=8",
-                                        "model.ffn=1408",    "model.vocab=16000", "batch.seq=256",    "batch.micro=2",
-                                        "precision=fp32",    "optimizer=adamw",   "gpu=none",         NULL};
-    static const char *const eager[] = {"framework=pytorch",
-                                        "model.layers=4",
-                                        "model.hidden=384",
-                                        "model.heads=8",
-                                        "model.ffn=1024",
-                                        "model.vocab=8000",
-                                        "batch.seq=256",
-                                        "batch.micro=2",
-                                        "kernels.attention=eager",
-                                        "precision=amp-bf16",
-                                        "optimizer=adamw",
-                                        "gpu=none",
-                                        NULL};
-    static const char *const megatron[] = {"framework=megatron", "model.layers=4",        "model.hidden=512",
-                                           "model.heads=8",      "model.ffn=1408",        "model.vocab=16000",
-                                           "batch.seq=256",      "batch.micro=2",         "precision=bf16",
-                                           "gpu=none",           "kernels.loss=te-fused", NULL};
-    /* What the built-in example is cut to by default. */
-    static const char *const example[] = {"framework=pytorch",
-                                          "model.layers=2",
-                                          "model.hidden=128",
-                                          "model.heads=2",
-                                          "model.kv_heads=1",
-                                          "model.head_dim=128",
-                                          "model.ffn=224",
-                                          "model.vocab=2048",
-                                          "batch.seq=128",
-                                          "batch.accum=2",
-                                          "precision=fp16",
-                                          "precision.master=fp32",
-                                          "optimizer=sgd",
-                                          "optimizer.momentum=0.9",
-                                          "recompute=full",
-                                          "gpu=none",
-                                          NULL};
     dry_runs();
     default_run();
     look_for_gpu();
-    printf("VmHWM less what was resident before, against the allocated peak (within 5 %%)\n");
-    agreement("the default size", example);
-    agreement("Llama, fp32, AdamW", llama);
-    agreement("autocast bf16, eager attention", eager);
-    agreement("Megatron, bf16", megatron);
     return EXIT_SUCCESS;
 }

@@ -89,6 +89,25 @@ static void dropping_takes_saved_tensors_of_that_name_only(void **state)
     oc_books_close(&f.books);
 }
 
+/* In whole pages, and those that a free neighbour begins. */
+static void memory_that_is_free_is_given_back(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_books(&f, 0, false);
+    struct oc_tensor *a = floats(&f, "a", 10000), *b = floats(&f, "b", 10000), *c = floats(&f, "c", 100);
+    unsigned char *first = a->array.data, *seam = (unsigned char *)b->array.data - 1, *last = c->array.data;
+    assert_int_equal(first[0] = first[20000] = *seam = last[0] = 7, 7);
+    oc_tensor_let_go(&f.books, &a);
+    assert_int_equal(first[20000], 0); /* fresh pages are zero */
+    assert_int_equal(*seam, 7);        /* its page is b's too */
+    oc_tensor_let_go(&f.books, &b);
+    assert_int_equal(*seam, 0);
+    assert_int_equal(last[0], 7);
+    oc_tensor_let_go(&f.books, &c);
+    oc_books_close(&f.books);
+}
+
 static void a_moment_keeps_the_first_of_its_largest_instants(void **state)
 {
     (void)state;
@@ -146,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_last_owner_frees),
         cmocka_unit_test(fresh_and_freed_memory_is_poison),
         cmocka_unit_test(dropping_takes_saved_tensors_of_that_name_only),
+        cmocka_unit_test(memory_that_is_free_is_given_back),
         cmocka_unit_test(a_moment_keeps_the_first_of_its_largest_instants),
         cmocka_unit_test(without_room_nothing_more_happens),
     };

@@ -20,10 +20,11 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-/* What the GPU itself said. Without one there is nothing: host memory is not a GPU's. */
+/* What the GPU itself said; without one, what the system says of this process's memory. */
 static void put_device_json(struct oc_json *json, const struct oc_probe_result *result)
 {
     const struct oc_device_bytes *bytes = &result->bytes;
+    if (result->resident) oc_json_unsigned(json, "resident", result->resident);
     if (!bytes->measured) return;
     oc_json_object(json, "gpu", true);
     oc_json_string(json, "name", bytes->name);

@@ -48,6 +48,18 @@ static void put_amount(struct oc_buffer *out, const char *name, uint64_t bytes, 
     oc_putf(out, "  %-24s%16s%16s  %s\n", name, "", oc_format_amount(bytes, unit, 15, amount, sizeof amount), note);
 }
 
+/* Host memory: by how much the process's largest resident set grew, to hold against what was allocated. */
+static void put_resident(const struct oc_probe_run *run, struct oc_buffer *out)
+{
+    const struct oc_rank *rank = &run->result.rank;
+    char note[64];
+    if (!run->result.resident) return;
+    uint64_t peak = rank->peak.allocated;
+    if (rank->first_peak.allocated > peak) peak = rank->first_peak.allocated;
+    snprintf(note, sizeof note, "%.1f %% of allocated", 100 * share((double)run->result.resident, (double)peak));
+    put_amount(out, "resident (VmHWM)", run->result.resident, run->args->unit, note);
+}
+
 /* Below the allocator: what the driver took, and whether it gave what it was asked for. */
 static void put_device(const struct oc_probe_run *run, struct oc_buffer *out)
 {
@@ -130,6 +142,7 @@ void oc_probe_put_text(const struct oc_probe_run *run, struct oc_buffer *out)
         oc_put_wrapped(out, result->fallback, 19, 4, 78);
     }
     put_comparison(run, out);
+    put_resident(run, out);
     put_device(run, out);
     put_extrapolated(run, out);
     put_losses(result, out);
