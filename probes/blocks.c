@@ -72,15 +72,27 @@ struct oc_tensor *oc_dropout_mask(struct oc_train *train, const char *block, con
     return oc_tensor_new(train->books, OC_ACTIVATIONS, block, "dropout_mask", OC_BOOL, x->elements);
 }
 
+static void drop(struct oc_train *train, float rate, uint32_t seed, const struct oc_tensor *x,
+                 const struct oc_tensor *mask, const struct oc_tensor *y)
+{
+    struct oc_op_dropout args = {
+        .n = (int64_t)x->elements, .x = x->array, .y = y->array, .mask = mask->array, .rate = rate, .seed = seed};
+    oc_launch(train, OC_OP_dropout, &args);
+}
+
 struct oc_tensor *oc_dropout(struct oc_train *train, const char *block, float rate, uint32_t seed,
                              const struct oc_tensor *x, const struct oc_tensor *mask)
 {
     struct oc_tensor *y =
         oc_tensor_new(train->books, OC_ACTIVATIONS, block, "dropped", (enum oc_dtype)x->array.dtype, x->elements);
-    struct oc_op_dropout args = {
-        .n = (int64_t)x->elements, .x = x->array, .y = y->array, .mask = mask->array, .rate = rate, .seed = seed};
-    oc_launch(train, OC_OP_dropout, &args);
+    drop(train, rate, seed, x, mask, y);
     return y;
+}
+
+void oc_drop_in_place(struct oc_train *train, float rate, uint32_t seed, const struct oc_tensor *x,
+                      const struct oc_tensor *mask)
+{
+    drop(train, rate, seed, x, mask, x);
 }
 
 void oc_dropout_backward(struct oc_train *train, float rate, const struct oc_tensor *mask, const struct oc_tensor *x,

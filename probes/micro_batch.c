@@ -58,22 +58,13 @@ static void make_mask(struct oc_train *train)
     oc_launch(train, OC_OP_mask_make, &args);
 }
 
-/* In place, forward with a new mask and backward through it. */
-static void drop_embedding(struct oc_train *train, const struct oc_tensor *x, bool backward)
+/* In place; the mask is kept. */
+static void drop_embedding(struct oc_train *train, const struct oc_tensor *x)
 {
-    if (!backward) {
-        struct oc_tensor *mask = oc_dropout_mask(train, "embedding", x);
-        train->embedding_mask = oc_tensor_save(train->books, mask);
-        oc_let_go(train, &mask);
-    }
-    struct oc_op_dropout args = {.n = (int64_t)x->elements,
-                                 .x = x->array,
-                                 .y = x->array,
-                                 .mask = train->embedding_mask->array,
-                                 .rate = train->dropout,
-                                 .seed = oc_seed(train, -1, OC_SITE_EMBEDDING),
-                                 .backward = backward};
-    oc_launch(train, OC_OP_dropout, &args);
+    struct oc_tensor *mask = oc_dropout_mask(train, "embedding", x);
+    oc_drop_in_place(train, train->dropout, oc_seed(train, -1, OC_SITE_EMBEDDING), x, mask);
+    train->embedding_mask = oc_tensor_save(train->books, mask);
+    oc_let_go(train, &mask);
 }
 
 /* [1] */
@@ -97,7 +88,7 @@ static struct oc_tensor *embed(struct oc_train *train)
                                    .seq = train->seq};
     if (position) args.positions = position->weight->array;
     oc_launch(train, OC_OP_embedding, &args);
-    if (train->dropout > 0) drop_embedding(train, x, false);
+    if (train->dropout > 0) drop_embedding(train, x);
     if (train->rope) make_rope_tables(train);
     if (train->eager) make_mask(train);
     return x;
@@ -270,7 +261,7 @@ static void embedding_backward(struct oc_train *train, struct oc_tensor *d)
 {
     struct oc_param *word = oc_train_end(train, OC_P_EMBEDDING), *position = oc_train_end(train, OC_P_POSITION);
     oc_train_at(train, OC_PH_BACKWARD, OC_PART_EMBED, -1);
-    if (train->embedding_mask) drop_embedding(train, d, true);
+    if (train->embedding_mask) oc_dropout_backward(train, train->dropout, train->embedding_mask, d, d);
     struct oc_tensor *dw = zero_gradient(train, word), *dp = position ? zero_gradient(train, position) : NULL;
     struct oc_op_embedding args = {.n = train->hidden,
                                    .ids = train->ids->array,

@@ -18,12 +18,14 @@ struct oc_te_saved {
     struct oc_tensor *lse;                         /* flash: [batch, heads, seq] fp32 */
     struct oc_tensor *p, *p_half, *mask, *dropped; /* unfused: [batch, heads, seq, seq] */
     struct oc_tensor *fc1, *activated;             /* [T,F], [T,f] */
+    struct oc_tensor *mask1, *mask2;               /* of dropout after attention and MLP: [U,h] */
     struct oc_tensor *checkpoint;                  /* full recompute: the layer's input */
 };
 
 /* One micro-batch on one model chunk, from its forward slot to its backward slot. */
 struct oc_te_slot {
     struct oc_tensor *ids, *labels, *loss_mask, *positions, *attention_mask;
+    struct oc_tensor *mask;     /* of dropout over the embedding */
     struct oc_te_saved *layers; /* of the chunk */
     struct oc_te_norm_saved final_norm;
     struct oc_tensor *logits; /* or what the loss has made of them: their gradient */

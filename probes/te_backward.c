@@ -47,16 +47,30 @@ static struct oc_tensor *product_and_norm_backward(struct oc_train *train, const
     return dx;
 }
 
+/* The gradient of what dropout took, a new tensor, and the mask is let go of; without dropout d itself, once more
+ * owned.
+ */
+static struct oc_tensor *branch_gradient(struct oc_train *train, const char *block, struct oc_tensor **mask,
+                                         struct oc_tensor *d)
+{
+    if (!*mask) return oc_tensor_hold(d);
+    struct oc_tensor *dx = oc_activation(train, block, "grad.projected", train->r, train->te->rows, train->hidden);
+    oc_dropout_backward(train, train->dropout, *mask, d, dx);
+    oc_let_go(train, mask);
+    return dx;
+}
+
 /* [1] [2]: dx of the MLP's norm */
 static struct oc_tensor *mlp_backward(struct oc_train *train, int layer, struct oc_te_saved *saved, struct oc_tensor *d)
 {
     const struct oc_param *down = oc_train_param(train, layer, OC_P_DOWN), *up = oc_train_param(train, layer, OC_P_UP);
-    struct oc_tensor *g = oc_te_gather(train, "grad.gathered", d);
+    struct oc_tensor *dm = branch_gradient(train, MLP, &saved->mask2, d), *g = oc_te_gather(train, "grad.gathered", dm);
     struct oc_tensor *dy = oc_activation(train, MLP, "grad.activated", train->e, train->tokens, train->ffn);
     oc_te_input_gradient(train, g, down, dy);
     oc_te_weight_gradient(train, g, saved->activated, down);
     oc_let_go(train, &saved->activated);
     oc_let_go(train, &g);
+    oc_let_go(train, &dm);
     struct oc_tensor *du = activation_backward(train, saved->fc1, dy);
     oc_let_go(train, &dy);
     oc_let_go(train, &saved->fc1);
@@ -97,11 +111,13 @@ static struct oc_tensor *attention_backward(struct oc_train *train, int layer, s
                                             struct oc_tensor *d)
 {
     const struct oc_param *out = oc_train_param(train, layer, OC_P_O);
-    struct oc_tensor *g = oc_te_gather(train, "grad.gathered", d);
+    struct oc_tensor *da = branch_gradient(train, ATTENTION, &saved->mask1, d);
+    struct oc_tensor *g = oc_te_gather(train, "grad.gathered", da);
     struct oc_tensor *grad_o = oc_activation(train, ATTENTION, "grad.context", train->e, train->tokens, train->q);
     oc_te_input_gradient(train, g, out, grad_o);
     oc_te_weight_gradient(train, g, saved->o, out);
     oc_let_go(train, &g);
+    oc_let_go(train, &da);
     const uint32_t seed = oc_seed(train, layer, OC_SITE_SCORES);
     struct oc_tensor *joined = join(train, oc_te_attention_backward(train, saved, seed, &grad_o));
     return product_and_norm_backward(train, ATTENTION, oc_train_param(train, layer, OC_P_QKV),

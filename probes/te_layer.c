@@ -77,13 +77,19 @@ static struct oc_tensor *end_product(struct oc_train *train, const char *block, 
     return y;
 }
 
-/* x + *branch: a new tensor; lets go of the branch. */
-static struct oc_tensor *add(struct oc_train *train, const char *name, const struct oc_tensor *x,
-                             struct oc_tensor *branch)
+/* x + what dropout leaves of *branch, in one kernel: a new tensor; lets go of the branch. The mask is kept. */
+static struct oc_tensor *add(struct oc_train *train, const char *block, const char *name, const struct oc_tensor *x,
+                             struct oc_tensor *branch, uint32_t seed, struct oc_tensor **kept)
 {
+    struct oc_tensor *mask = train->dropout > 0 ? oc_dropout_mask(train, block, branch) : NULL;
     struct oc_tensor *sum = oc_activation(train, "layers", name, train->r, train->te->rows, train->hidden);
+    if (mask) {
+        oc_drop_in_place(train, train->dropout, seed, branch, mask);
+        *kept = oc_save(train, mask);
+    }
     oc_blend(train, x, 1.0f, branch, 1.0f, sum);
     oc_let_go(train, &branch);
+    oc_let_go(train, &mask);
     return sum;
 }
 
@@ -100,7 +106,7 @@ static struct oc_tensor *attention_block(struct oc_train *train, int layer, stru
     oc_let_go(train, &in.v);
     struct oc_tensor *a = end_product(train, ATTENTION, oc_train_param(train, layer, OC_P_O), o);
     oc_let_go(train, &o);
-    return add(train, "x1", x, a);
+    return add(train, ATTENTION, "x1", x, a, oc_seed(train, layer, OC_SITE_ATTENTION), &saved->mask1);
 }
 
 static struct oc_tensor *activate(struct oc_train *train, const struct oc_tensor *fc1)
@@ -136,7 +142,7 @@ static struct oc_tensor *mlp_block(struct oc_train *train, int layer, struct oc_
     oc_let_go(train, &fc1);
     struct oc_tensor *m = end_product(train, MLP, oc_train_param(train, layer, OC_P_DOWN), activated);
     oc_let_go(train, &activated);
-    struct oc_tensor *y = add(train, "y", x1, m);
+    struct oc_tensor *y = add(train, MLP, "y", x1, m, oc_seed(train, layer, OC_SITE_MLP), &saved->mask2);
     oc_let_go(train, &x1);
     return y;
 }

@@ -34,8 +34,8 @@ static void make_batch(struct oc_train *train, struct oc_te_slot *kept)
 
 static void forget_batch(struct oc_train *train, struct oc_te_slot *kept)
 {
-    struct oc_tensor **const batch[] = {&kept->ids, &kept->labels, &kept->loss_mask, &kept->positions,
-                                        &kept->attention_mask};
+    struct oc_tensor **const batch[] = {&kept->ids,       &kept->labels,         &kept->loss_mask,
+                                        &kept->positions, &kept->attention_mask, &kept->mask};
     for (size_t i = 0; i < sizeof batch / sizeof batch[0]; i++) oc_let_go(train, batch[i]);
 }
 
@@ -46,6 +46,15 @@ static struct oc_op_embedding embedding_args(const struct oc_train *train, const
 {
     return (struct oc_op_embedding){
         .ids = kept->ids->array, .width = train->hidden, .tokens = train->te->rows, .seq = train->seq};
+}
+
+/* In place; the mask is kept. */
+static void drop_embedding(struct oc_train *train, struct oc_te_slot *kept, const struct oc_tensor *x)
+{
+    struct oc_tensor *mask = oc_dropout_mask(train, "embedding", x);
+    oc_drop_in_place(train, train->dropout, oc_seed(train, -1, OC_SITE_EMBEDDING), x, mask);
+    kept->mask = oc_tensor_save(train->books, mask);
+    oc_let_go(train, &mask);
 }
 
 /* On another chunk than the first: received, and as good as any numbers. */
@@ -69,12 +78,14 @@ static struct oc_tensor *chunk_input(struct oc_train *train, const struct oc_te_
     args.table = oc_train_end(train, OC_P_EMBEDDING)->weight->array;
     if (position) args.positions = position->weight->array;
     oc_launch(train, OC_OP_embedding, &args);
+    if (train->dropout > 0) drop_embedding(train, kept, x);
     return x;
 }
 
 static void embedding_backward(struct oc_train *train, struct oc_te_slot *kept, const struct oc_tensor *d)
 {
     const struct oc_param *position = oc_train_end(train, OC_P_POSITION);
+    if (kept->mask) oc_dropout_backward(train, train->dropout, kept->mask, d, d);
     struct oc_op_embedding args = embedding_args(train, kept);
     args.n = train->hidden, args.y = d->array;
     args.table = oc_train_end(train, OC_P_EMBEDDING)->grad->array;

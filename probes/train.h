@@ -177,6 +177,9 @@ uint32_t oc_seed(const struct oc_train *train, int layer, enum oc_site site);
 struct oc_tensor *oc_dropout_mask(struct oc_train *train, const char *block, const struct oc_tensor *x);
 struct oc_tensor *oc_dropout(struct oc_train *train, const char *block, float rate, uint32_t seed,
                              const struct oc_tensor *x, const struct oc_tensor *mask);
+/* ... in place: x is what is left of it. */
+void oc_drop_in_place(struct oc_train *train, float rate, uint32_t seed, const struct oc_tensor *x,
+                      const struct oc_tensor *mask);
 /* y = x through the mask; y may be x. */
 void oc_dropout_backward(struct oc_train *train, float rate, const struct oc_tensor *mask, const struct oc_tensor *x,
                          const struct oc_tensor *y);

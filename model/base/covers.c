@@ -209,7 +209,6 @@ static const char *uncovered_megatron(const struct oc_plan *plan)
     if (c->kernels_attention == OC_ATTN_EAGER) return "the probe's attention under Megatron is unfused or flash";
     if (c->kernels_loss == OC_LOSS_FUSED_LINEAR || c->kernels_loss == OC_LOSS_CHUNKED)
         return "the probe's loss under Megatron is eager, fused or te-fused";
-    if (c->model_dropout != 0) return "the probe has no hidden dropout under Megatron";
     if (c->recompute == OC_RECOMPUTE_SELECTIVE && c->recompute_modules != OC_MODULE_CORE_ATTN)
         return "the probe recomputes nothing, attention's core or whole layers";
     if (c->recompute_partition_activations) return "the probe partitions no checkpoints";

@@ -1,9 +1,9 @@
 /* What Megatron-LM core over TransformerEngine allocates in one step, tensor by tensor.
  *
  * Sub-steps of a layer. Forward: norm1 1, qkv 2, rope 3, attention 4, output projection 5, residual 6, norm2 7, fc1 8,
- * activation 9, fc2 10, residual 11, return 12. Backward: fc2 0-1, activation 2, fc1 3-4, norm2 5, output projection
- * 6-7, attention 8-9, rope 10, qkv 11-12, norm1 13, end 15. Of the head. Forward: norm 1, product 2; loss 0-2.
- * Backward: loss 0, product 1-2, norm 3.
+ * activation 9, fc2 10, residual 11, return 12. Backward: dropout 0, fc2 1, activation 2, fc1 3-4, norm2 5, dropout 6,
+ * output projection 7, attention 8-9, rope 10, qkv 11-12, norm1 13, end 15. Of the head. Forward: norm 1, product 2;
+ * loss 0-2. Backward: loss 0, product 1-2, norm 3.
  *
  * What is kept is measured (shared/reference/memory-megatron.md 4.2, 4.3, 8: peaks to 0.007 %). Of the temporaries,
  * those that can matter at a peak are here: gathered inputs under sequence parallelism, gradients of the MLP, of the
@@ -130,7 +130,7 @@ static const struct oc_tensor rows[] = {
     KEPT(LAYER, "layers.attention.output_before_exchange", OC_F_CP_A2A, 0, COMPUTE, 4, 5, 9, "attention keeps its output from before the all-to-all of context parallelism", T, OC_D_ATTN),
     LOST(LAYER, "layers.attention.projected", 0, 0, STREAM, 5, 7, "added to the residual", TS, H),
     LOST(LAYER, "layers.attention.projected_full", OC_F_TP, 0, STREAM, 5, 6, "before it is summed over tp", T, H),
-    KEPT(LAYER, "layers.attention.projected_mask", OC_F_DROPOUT, 0, BOOL, 6, 7, 6, "dropout mask, one byte an element",
+    KEPT(LAYER, "layers.attention.projected_mask", OC_F_DROPOUT, 0, BOOL, 6, 7, 7, "dropout mask, one byte an element",
          TS, H),
     KEPT(LAYER, "layers.residual", NORM2, 0, STREAM, 6, 12, 6, "the norm keeps its input", TS, H),
     KEPT(LAYER, "layers.norm2.rstd", NORM2, 0, FP32, 7, 8, 6, STATS_WHY, TS),
@@ -267,8 +267,9 @@ static const struct oc_tensor rows[] = {
      .why = "received from the next stage"},
 
     /* ---- layer: backward ---- */
-    BACK(LAYER, "layers.mlp.grad_gathered", SP, 0, STREAM, 0, 2, GATHER_WHY, T, H),
-    BACK(LAYER, "layers.mlp.grad_activated", 0, MOE, COMPUTE, 0, 3, "gradient of fc2's input", T, F),
+    BACK(LAYER, "layers.mlp.grad_projected", OC_F_DROPOUT, 0, STREAM, 0, 2, "the residual's gradient through the dropout mask", TS, H),
+    BACK(LAYER, "layers.mlp.grad_gathered", SP, 0, STREAM, 1, 2, GATHER_WHY, T, H),
+    BACK(LAYER, "layers.mlp.grad_activated", 0, MOE, COMPUTE, 1, 3, "gradient of fc2's input", T, F),
     BACK(LAYER, "layers.mlp.grad_fc1_output", 0, MOE, COMPUTE, 2, 5, "gradient of the activation's input", T, F1),
     BACK(LAYER, "layers.experts.grad_output", MOE, 0, COMPUTE, 0, 2, "gradient of the experts' output, sent to their ranks", R, H),
     BACK(LAYER, "layers.experts.grad_activated", MOE, 0, COMPUTE, 1, 3, "gradient of the second product's input", R, OC_D_XONE),
@@ -279,8 +280,9 @@ static const struct oc_tensor rows[] = {
     BACK(LAYER, "layers.norm2.grad_input", NORM2, 0, STREAM, 4, 6, "added into the residual's gradient", TS, H),
     BACK(LAYER, "layers.grad_residual_sum", OC_F_FULL, 0, STREAM, 5, 15,
          "a checkpoint cannot add into the gradient it was given", TS, H),
-    BACK(LAYER, "layers.attention.grad_gathered", SP, 0, STREAM, 6, 8, GATHER_WHY, T, H),
-    BACK(LAYER, "layers.attention.grad_output", 0, 0, COMPUTE, 6, 9, "gradient of the merged heads", T, OC_D_ATTN),
+    BACK(LAYER, "layers.attention.grad_projected", OC_F_DROPOUT, 0, STREAM, 6, 8, "the residual's gradient through the dropout mask", TS, H),
+    BACK(LAYER, "layers.attention.grad_gathered", SP, 0, STREAM, 7, 8, GATHER_WHY, T, H),
+    BACK(LAYER, "layers.attention.grad_output", 0, 0, COMPUTE, 7, 9, "gradient of the merged heads", T, OC_D_ATTN),
     BACK(LAYER, "layers.attention.grad_probabilities", 0, FLASH, COMPUTE, 8, 9, "gradient of the probabilities", S),
     BACK(LAYER, "layers.attention.grad_scores", 0, FLASH, COMPUTE, 8, 9, "gradient of the scores", S),
     BACK(LAYER, "layers.attention.grad_qkv", 0, 0, COMPUTE, 8, 11, "gradients of q, k and v", T, OC_D_QKV),

@@ -252,6 +252,7 @@ static void draw_megatron_model(struct oc_config *config, int tp)
     assign_one_of(config, "model.activation", activations, 5);
     assign_one_of(config, "model.positions", positions, 4);
     assign_one_of(config, "model.attention_dropout", rates, 2);
+    assign_one_of(config, "model.dropout", rates, 2);
     for (size_t b = 0; b < sizeof biases / sizeof biases[0]; b++) assign_number(config, biases[b], draw(3) == 0);
     if (draw(2)) assign_number(config, "model.max_positions", (int)config->batch_seq + draw(100));
 }

@@ -58,7 +58,8 @@ static void so_it_does_under_megatron(void **state)
         if (oc_probe_covers(&plan)) continue;
         assert_true(run(&plan, OC_DEVICE_HOST, 20, &result));
         assert_int_equal(result.n_losses, 20);
-        if (!(result.losses[19] < 0.6 * result.losses[0]))
+        const double left = plan.c.model_dropout > 0 ? 0.75 : 0.6;
+        if (!(result.losses[19] < left * result.losses[0]))
             fail_msg("plan %d: %g to %g", i, result.losses[0], result.losses[19]);
     }
 }
