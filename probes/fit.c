@@ -187,9 +187,10 @@ static double seconds(const struct oc_plan *plan)
     const struct oc_config *c = &plan->c;
     const double tp = (double)c->parallel_tp, pp = (double)c->parallel_pp, h = (double)c->model_hidden;
     const double q = (double)plan->q / tp, kv = (double)plan->kv / tp, f = (double)c->model_ffn / tp;
-    const double vocab = (double)plan->vocab / tp, tokens = (double)c->batch_micro * (double)c->batch_seq;
+    const double vocab = (double)plan->vocab / tp, seq = (double)c->batch_seq / (double)c->parallel_cp;
+    const double tokens = (double)c->batch_micro * seq;
     const double heads = (double)c->model_heads / tp, own = (double)c->model_layers / pp;
-    const double layer = h * (2 * q + 2 * kv + 3 * f), scores = tokens * (double)c->batch_seq;
+    const double layer = h * (2 * q + 2 * kv + 3 * f), scores = tokens * seq;
     const double passes = c->recompute == OC_RECOMPUTE_FULL ? 8 : 6;
     const double attention = scores * (10 * q + 100 * heads); /* and its exponentials */
     const double layers = own * (tokens * (passes * layer + 200 * h + 60 * f) + 2 * attention);
@@ -251,7 +252,7 @@ static bool largest(struct oc_plan *plan, int64_t *field, int64_t least, int64_t
 /* Halves, to a multiple of the ranks that share it, until the floor is reached. */
 static bool halve(struct oc_plan *plan, int64_t *field, int64_t floor)
 {
-    const int64_t ranks = plan->c.parallel_tp, least = (floor + ranks - 1) / ranks * ranks;
+    const int64_t ranks = plan->c.parallel_tp * plan->c.parallel_cp, least = (floor + ranks - 1) / ranks * ranks;
     if (*field <= least) return false;
     const int64_t half = *field / 2 / ranks * ranks;
     *field = half > least ? half : least;

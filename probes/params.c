@@ -50,7 +50,7 @@ static void take_plan(struct oc_train *train, const struct oc_plan *plan)
     const struct oc_config *c = &plan->c;
     train->plan = plan;
     train->samples = c->batch_micro;
-    train->seq = c->batch_seq;
+    train->seq = c->batch_seq / c->parallel_cp;
     train->tokens = oc_plan_tokens(plan);
     train->hidden = c->model_hidden;
     train->heads = c->model_heads / c->parallel_tp;

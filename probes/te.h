@@ -14,7 +14,7 @@ struct oc_te_norm_saved {
 
 struct oc_te_saved {
     struct oc_te_norm_saved norm1, norm2;
-    struct oc_tensor *q, *k, *v, *o, *o_by_sample; /* [T,q], [T,k], [T,k], [T,q] */
+    struct oc_tensor *q, *k, *v, *o, *o_again;     /* [T,q], [T,k], [T,k], [T,q] */
     struct oc_tensor *lse;                         /* flash: [batch, heads, seq] fp32 */
     struct oc_tensor *p, *p_half, *mask, *dropped; /* unfused: [batch, heads, seq, seq] */
     struct oc_tensor *fc1, *activated;             /* [T,F], [T,f] */
@@ -44,8 +44,9 @@ struct oc_te {
     struct oc_te_slot *kept;   /* [in_flight x chunks] */
     struct oc_te_saved *saved; /* of all of their layers */
     int64_t ranks, rows;       /* tensor-parallel ranks; tokens of a shard: U */
-    bool sequence_parallel, core_recompute, softmax_in_fp32, output_twice, te_loss;
-    int64_t fc1, joined; /* F and c of the page */
+    bool sequence_parallel, core_recompute, softmax_in_fp32, te_loss;
+    const char *second_output; /* of flash attention: the name of a copy that it keeps; NULL = none */
+    int64_t fc1, joined;       /* F and c of the page */
 
     struct oc_tensor *params, *main_grads; /* the buffers; params: distributed optimizer only */
     struct oc_tensor *views;               /* two a parameter: weight and gradient; then two of the share */

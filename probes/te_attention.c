@@ -176,9 +176,9 @@ static struct oc_tensor *flash(struct oc_train *train, struct oc_te_saved *saved
     struct oc_tensor *lse = oc_activation(train, ATTENTION, "lse", OC_FP32, train->tokens, train->heads);
     struct oc_tensor *o = oc_activation(train, ATTENTION, "context", train->e, train->tokens, train->q);
     run_flash(train, q, k, v, o, lse);
-    if (train->te->output_twice) {
-        struct oc_tensor *twice = oc_cast(train, ATTENTION, "context_by_sample", train->e, o);
-        saved->o_by_sample = oc_save(train, twice);
+    if (train->te->second_output) {
+        struct oc_tensor *twice = oc_cast(train, ATTENTION, train->te->second_output, train->e, o);
+        saved->o_again = oc_save(train, twice);
         oc_let_go(train, &twice);
     }
     saved->lse = save_core(train, lse);
@@ -278,7 +278,7 @@ struct oc_tensor *oc_te_attention_backward(struct oc_train *train, struct oc_te_
         flash_backward(train, saved, *grad_o, &grad);
     else
         unfused_backward(train, saved, *grad_o, dp, ds, &grad);
-    struct oc_tensor **const done[] = {&saved->q,   &saved->k, &saved->v,      &saved->o,    &saved->o_by_sample,
+    struct oc_tensor **const done[] = {&saved->q,   &saved->k, &saved->v,      &saved->o,    &saved->o_again,
                                        &saved->lse, &saved->p, &saved->p_half, &saved->mask, &saved->dropped,
                                        &dp,         &ds,       grad_o};
     for (size_t i = 0; i < sizeof done / sizeof done[0]; i++) oc_let_go(train, done[i]);

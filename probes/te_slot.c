@@ -19,7 +19,7 @@ static struct oc_tensor *batch_tensor(struct oc_train *train, const char *name, 
 
 static void make_batch(struct oc_train *train, struct oc_te_slot *kept)
 {
-    const uint64_t tokens = (uint64_t)train->tokens, seq = (uint64_t)train->seq;
+    const uint64_t tokens = (uint64_t)train->tokens, seq = (uint64_t)train->plan->c.batch_seq;
     kept->ids = batch_tensor(train, "tokens", OC_INT64, tokens);
     kept->labels = batch_tensor(train, "labels", OC_INT64, tokens);
     kept->loss_mask = batch_tensor(train, "loss_mask", OC_FP32, tokens);

@@ -25,12 +25,16 @@ static void describe_chunks(struct oc_te *te, const struct oc_plan *plan)
         }
 }
 
-/* FlashAttention, before Hopper, works on a copy by sample of what the projection keeps. */
-static bool keeps_output_twice(const struct oc_plan *plan)
+/* FlashAttention, before Hopper, works on a copy by sample of what the projection keeps; an all-to-all of context
+ * parallelism brings the output back to where its tokens are. */
+static const char *second_output(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    return c->kernels_attention == OC_ATTN_FLASH && plan->sm > 0 && plan->sm < 90 &&
-           c->megatron_attention_backend != OC_BACKEND_FUSED && c->batch_micro > 1;
+    if (c->kernels_attention != OC_ATTN_FLASH) return NULL;
+    if (c->parallel_cp > 1) return c->parallel_cp_comm == OC_CP_A2A ? "context_before_exchange" : NULL;
+    const bool by_sample =
+        plan->sm > 0 && plan->sm < 90 && c->megatron_attention_backend != OC_BACKEND_FUSED && c->batch_micro > 1;
+    return by_sample ? "context_by_sample" : NULL;
 }
 
 static void take_plan(struct oc_train *train, struct oc_te *te)
@@ -42,7 +46,7 @@ static void take_plan(struct oc_train *train, struct oc_te *te)
     te->sequence_parallel = c->parallel_sp != 0;
     te->core_recompute = c->recompute == OC_RECOMPUTE_SELECTIVE;
     te->softmax_in_fp32 = train->e != OC_FP32 && !c->megatron_masked_softmax_fusion && c->megatron_softmax_in_fp32;
-    te->output_twice = keeps_output_twice(plan);
+    te->second_output = second_output(plan);
     te->te_loss = c->kernels_loss == OC_LOSS_TE_FUSED;
     te->fc1 = train->gated ? 2 * train->ffn : train->ffn;
     te->joined = train->q + 2 * train->kv;

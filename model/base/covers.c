@@ -202,7 +202,10 @@ static const char *uncovered_megatron_types(const struct oc_plan *plan)
 static const char *uncovered_megatron(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    if (c->parallel_cp != 1) return "the probe has no context parallelism";
+    if (c->parallel_cp > 1 && c->kernels_attention != OC_ATTN_FLASH)
+        return "the probe's context parallelism runs over flash attention";
+    if (c->parallel_cp > 1 && c->parallel_cp_comm == OC_CP_A2A_P2P)
+        return "the probe's context parallelism exchanges heads, or passes keys on, but not both";
     if (c->parallel_zero > 1) return "the probe shares out the optimizer's states at most";
     if (c->kernels_transformer != OC_OPSET_TE) return "the probe runs Megatron over TransformerEngine only";
     if (c->kernels_stack[0]) return "the probe runs one generation of Megatron";

@@ -121,7 +121,8 @@ struct oc_plan help_megatron_plan(int i)
     struct oc_dtypes *dt = &plan.dt;
     c->framework = OC_FW_MEGATRON, c->kernels_transformer = OC_OPSET_TE;
     if (i % 4 == 2) c->model_dropout = 0.1;
-    c->parallel_world = c->parallel_tp = c->parallel_pp = c->parallel_vpp = c->parallel_cp = 1;
+    c->parallel_world = c->parallel_tp = c->parallel_pp = c->parallel_vpp = 1;
+    c->parallel_cp = i % 12 == 4 ? 2 : 1;
     c->megatron_gradient_accumulation_fusion = 1;
     c->kernels_attention = i % 2 ? OC_ATTN_UNFUSED : OC_ATTN_FLASH;
     c->recompute = recomputes[i / 2 % 3];

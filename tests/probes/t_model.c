@@ -259,14 +259,17 @@ static void draw_megatron_model(struct oc_config *config, int tp)
 
 static void draw_megatron_ranks(struct oc_config *config, int tp, int pp)
 {
-    const int vpp = pp > 1 && draw(3) == 0 ? 2 : 1, dp = 1 << draw(3);
+    static const char *const exchanges[] = {"p2p", "a2a", "allgather"};
+    const int vpp = pp > 1 && draw(3) == 0 ? 2 : 1, dp = 1 << draw(3), cp = draw(3) ? 1 : 2 << draw(2);
     assign_number(config, "parallel.tp", tp);
     assign_number(config, "parallel.pp", pp);
     assign_number(config, "parallel.vpp", vpp);
     assign_number(config, "parallel.sp", draw(2));
-    assign_number(config, "parallel.world", tp * pp * dp);
+    assign_number(config, "parallel.cp", cp);
+    if (cp > 1) assign_one_of(config, "parallel.cp_comm", exchanges, 3);
+    assign_number(config, "parallel.world", tp * pp * cp * dp);
     assign_number(config, "model.layers", pp * vpp * (1 + draw(2)));
-    assign_number(config, "batch.seq", 4 * (1 + draw(16)));
+    assign_number(config, "batch.seq", cp * 4 * (1 + draw(16)));
     assign_number(config, "batch.micro", 1 + draw(3));
     assign_number(config, "batch.accum", vpp > 1 ? pp * (1 + draw(3)) : 1 + draw(2 * pp));
     assign_number(config, "parallel.overlap_grad_reduce", draw(2));
@@ -372,6 +375,10 @@ static void a_cut_plan_resolves_to_itself(void **state)
         if (i % 6 == 1) assign(&config, "kernels.loss=te-fused");
         if (i % 3 == 1) assign(&config, "parallel.pp=2");
         if (i % 3 == 1) assign(&config, "parallel.sp=true");
+        const bool context = i % 6 == 1 && i / 6 > 0; /* flash attention, which it runs over, is for 16 bits */
+        if (context) assign(&config, "parallel.cp=3");
+        if (context) assign(&config, "parallel.world=96");
+        if (context) assign(&config, "batch.seq=6144");
         assign(&config, "batch.global=64");
         assert_true(oc_resolve(&config, &plan, NULL, &error));
         const bool slice = i % 3 == 1 && !oc_probe_covers(&plan); /* a rank that the probe knows stays one */
@@ -387,6 +394,7 @@ static void a_cut_plan_resolves_to_itself(void **state)
         assert_int_equal(again.accum, plan.accum);
         assert_int_equal(compare(i, &plan.c, OC_DEVICE_DRY), 0);
         assert_int_equal(plan.c.parallel_tp, slice ? 8 : 1);
+        assert_int_equal(plan.c.parallel_cp, slice && context ? 3 : 1);
         if (slice) assert_int_equal(compare_stage(i, &plan.c, 1, OC_DEVICE_DRY), 0);
     }
 }
