@@ -1,7 +1,7 @@
 /* One micro-batch: ids, embedding, layers, head, loss, and backward through all of it. */
 #include <stdlib.h>
 
-#include "probes/train.h"
+#include "probes/shards.h"
 
 static const float ROPE_BASE = 10000.0f;
 enum { TOKENS_IN_USE = 61 }; /* a small alphabet, so that a few steps can learn what follows what */
@@ -71,6 +71,7 @@ static void drop_embedding(struct oc_train *train, const struct oc_tensor *x)
 static struct oc_tensor *embed(struct oc_train *train)
 {
     oc_train_at(train, OC_PH_FORWARD, OC_PART_EMBED, -1);
+    oc_unit_gather(train, train->layers);
     train->ids = oc_tensor_new(train->books, OC_BUFFERS, "batch", "ids", OC_INT64, (uint64_t)train->tokens);
     train->labels = oc_tensor_new(train->books, OC_BUFFERS, "batch", "labels", OC_INT64, (uint64_t)train->tokens);
     oc_write_data(train);
@@ -91,6 +92,7 @@ static struct oc_tensor *embed(struct oc_train *train)
     if (train->dropout > 0) drop_embedding(train, x);
     if (train->rope) make_rope_tables(train);
     if (train->eager) make_mask(train);
+    oc_unit_gathered(train, train->layers);
     return x;
 }
 
@@ -120,9 +122,12 @@ static struct oc_tensor *layers_forward(struct oc_train *train, struct oc_tensor
 {
     for (int l = 0; l < train->layers && !oc_train_stopped(train); l++) {
         oc_train_at(train, OC_PH_FORWARD, OC_PART_LAYER, l);
+        oc_unit_gather(train, l);
         train->grad_mode = !train->recompute;
         if (train->recompute) train->saved[l].input = oc_tensor_save(train->books, x);
         struct oc_tensor *y = oc_layer_forward(train, l, x);
+        oc_unit_gathered(train, l);
+        oc_unit_reshard(train, l);
         oc_let_go(train, &x);
         x = y;
     }
@@ -137,7 +142,9 @@ static struct oc_tensor *head_forward(struct oc_train *train, struct oc_tensor *
     *n = oc_norm(train, oc_train_end(train, OC_P_FINAL_NORM), x, &train->final_norm);
     oc_let_go(train, &x);
     if (!train->recompute) oc_let_go(train, &train->mask);
-    return oc_linear(train, oc_train_end(train, OC_P_HEAD), *n, &train->head);
+    struct oc_tensor *logits = oc_linear(train, oc_train_end(train, OC_P_HEAD), *n, &train->head);
+    oc_unit_reshard(train, train->layers);
+    return logits;
 }
 
 static void add_loss(struct oc_train *train)
@@ -244,7 +251,9 @@ static struct oc_tensor *head_backward(struct oc_train *train)
         dl = oc_cast(train, "loss", "grad.logits_cast", train->e, wide);
         oc_let_go(train, &wide);
     }
+    oc_unit_gather_again(train, train->layers);
     struct oc_tensor *dn = oc_linear_backward(train, oc_train_end(train, OC_P_HEAD), &train->head, &dl);
+    oc_unit_gathered(train, train->layers);
     return oc_norm_backward(train, oc_train_end(train, OC_P_FINAL_NORM), &train->final_norm, &dn);
 }
 
@@ -290,7 +299,11 @@ void oc_micro_batch(struct oc_train *train)
     if (train->options->drop) oc_books_drop(train->books, train->options->drop);
 
     struct oc_tensor *d = head_backward(train);
-    for (int l = train->layers - 1; l >= 0 && !oc_train_stopped(train); l--) d = oc_layer_backward(train, l, d);
+    for (int l = train->layers - 1; l >= 0 && !oc_train_stopped(train); l--) {
+        oc_unit_gather_again(train, l);
+        d = oc_layer_backward(train, l, d);
+        oc_unit_reduce(train, l);
+    }
     if (oc_train_stopped(train)) return;
     oc_let_go(train, &train->mask);
     oc_let_go(train, &train->cosine);
@@ -298,4 +311,5 @@ void oc_micro_batch(struct oc_train *train)
     embedding_backward(train, d);
     struct oc_tensor **const batch[] = {&train->ids, &train->labels, &train->positions, &train->embedding_mask};
     for (size_t i = 0; i < sizeof batch / sizeof batch[0]; i++) oc_let_go(train, batch[i]);
+    oc_unit_reduce(train, train->layers);
 }

@@ -2,6 +2,7 @@
  * zero_grad. */
 #include <math.h>
 
+#include "probes/shards.h"
 #include "probes/te.h"
 
 /* What makes a small model learn in 20 steps; nothing about memory depends on them. */
@@ -89,8 +90,9 @@ static struct oc_scalars get_scalars(struct oc_train *train)
 static void measure(struct oc_train *train)
 {
     set_scalars(train, &(struct oc_scalars){0});
+    const struct oc_param *params = train->shards ? train->units : train->params;
     for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) {
-        const struct oc_tensor *grad = train->params[i].grad;
+        const struct oc_tensor *grad = params[i].grad;
         struct oc_op_measure args = {.n = chunks(grad),
                                      .g = grad->array,
                                      .scalars = train->backend->scalars,
@@ -270,6 +272,10 @@ static void zero_grad(struct oc_train *train)
     for (int i = 0; i < train->n_units; i++) oc_let_go(train, &train->units[i].step_grad);
     if (train->te) oc_let_go(train, &train->te->step_padding);
     if (train->te) return; /* the main grads are set to zero when the next iteration begins */
+    if (train->shards) {
+        oc_shards_zero_grad(train);
+        return;
+    }
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];
         if (train->plan->c.run_zero_grad_to_none)

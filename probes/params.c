@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "probes/shards.h"
 #include "probes/te.h"
 
 static const double PROGRESS_SECONDS = 0.02;
@@ -92,10 +93,12 @@ static int list_param(struct oc_train *train, const struct shape *shape)
 {
     if (shape->rows == 0) return -1;
     const int at = train->n_params++;
-    train->params[at] = (struct oc_param){.block = shape->block, .rows = shape->rows, .columns = shape->columns};
+    train->params[at] =
+        (struct oc_param){.block = shape->block, .rows = shape->rows, .columns = shape->columns, .vector = shape->norm};
     if (!shape->bias) return at;
     const int64_t width = shape->norm ? shape->columns : shape->rows;
-    train->params[train->n_params] = (struct oc_param){.block = shape->bias, .rows = 1, .columns = width};
+    train->params[train->n_params] =
+        (struct oc_param){.block = shape->bias, .rows = 1, .columns = width, .vector = true};
     train->params[at].bias = &train->params[train->n_params++];
     return at;
 }
@@ -147,7 +150,8 @@ static void list_params(struct oc_train *train)
     if (own_head) return;
     train->ends[OC_P_HEAD] = train->ends[OC_P_EMBEDDING];
     if (!head_bias) return;
-    train->params[train->n_params] = (struct oc_param){.block = head_bias, .rows = 1, .columns = train->vocab};
+    train->params[train->n_params] =
+        (struct oc_param){.block = head_bias, .rows = 1, .columns = train->vocab, .vector = true};
     train->params[train->ends[OC_P_HEAD]].bias = &train->params[train->n_params++];
 }
 
@@ -182,9 +186,12 @@ static bool is_norm(const struct oc_train *train, const struct oc_param *param)
 static void make_weight(struct oc_train *train, int index)
 {
     struct oc_param *param = &train->params[index];
-    param->weight = oc_tensor_new(train->books, OC_WEIGHTS, param->block, "weight", train->w, elements(param));
-    struct oc_op_init args = {.n = (int64_t)param->weight->elements,
-                              .x = param->weight->array,
+    struct oc_tensor *weight =
+        train->shards ? oc_shards_make(train, index)
+                      : oc_tensor_new(train->books, OC_WEIGHTS, param->block, "weight", train->w, elements(param));
+    if (!train->shards) param->weight = weight;
+    struct oc_op_init args = {.n = (int64_t)weight->elements,
+                              .x = weight->array,
                               .mean = is_norm(train, param) ? 1.0f : 0.0f,
                               .deviation = param->rows > 1 ? 1.0f / sqrtf((float)param->columns) : 0.0f,
                               .seed = (uint32_t)index};
@@ -216,6 +223,7 @@ bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const str
     list_params(train);
     train->units = train->params;
     train->n_units = train->n_params;
+    if (plan->c.framework == OC_FW_FSDP2 && !oc_shards_open(train)) return false;
 
     books->recording = true;
     oc_train_at(train, OC_PH_INIT, OC_PART_NONE, -1);
@@ -230,6 +238,7 @@ bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const str
 void oc_train_close(struct oc_train *train)
 {
     oc_te_close(train);
+    oc_shards_close(train);
     free(train->params);
     free(train->saved);
     train->params = NULL;

@@ -2,7 +2,7 @@
  *
  * Each source file is a part of that page: params.c (parameters, init), blocks.c, norm.c, linear.c (what layers
  * are made of), layer_forward.c, layer_backward.c, micro_batch.c (embedding, head, loss, the loop over layers),
- * optimizer.c (step and after).
+ * shards.c (FSDP2), optimizer.c (step and after).
  *
  * Ownership: oc_train_open() allocates, oc_train_close() releases. Tensors that functions take are the caller's, unless
  * they take a pointer to the caller's pointer: then they let go of it. Tensors that functions return belong to the
@@ -15,6 +15,7 @@
 struct oc_param {
     const char *block;     /* "layers.attention.q" */
     int64_t rows, columns; /* [out, in]; a norm or a bias: [1, width] */
+    bool vector;           /* a norm or a bias */
     struct oc_param *bias; /* of the matrix or norm; NULL when it has none */
     struct oc_tensor *weight, *master;
     struct oc_tensor *grad, *step_grad; /* param.grad; its fp32 copy, made in the step for the master */
@@ -70,7 +71,8 @@ struct oc_layer_saved {
     struct oc_tensor *mask1, *mask2; /* of dropout after attention and MLP [T,h] */
 };
 
-struct oc_te; /* a rank of Megatron: te.h */
+struct oc_te;     /* a rank of Megatron: te.h */
+struct oc_shards; /* a rank of FSDP2: shards.h */
 
 struct oc_train {
     const struct oc_plan *plan;
@@ -98,6 +100,7 @@ struct oc_train {
     int n_units;
     bool has_embedding, has_head; /* this pipeline stage has the end */
     struct oc_te *te;             /* NULL: PyTorch's step */
+    struct oc_shards *shards;     /* NULL: this rank has all of every parameter */
     struct oc_layer_saved *saved; /* one for each layer */
     bool grad_mode;               /* what autograd would keep is kept */
 

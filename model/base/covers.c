@@ -1,5 +1,5 @@
-/* What the probe's training steps are: a Hugging Face decoder in eager PyTorch on one rank (docs/step-pytorch.md), and
- * one rank of Megatron-LM over TransformerEngine (docs/step-megatron.md). */
+/* What the probe's training steps are: a Hugging Face decoder in eager PyTorch, on one rank or on one of FSDP2's
+ * (docs/step-pytorch.md), and one rank of Megatron-LM over TransformerEngine (docs/step-megatron.md). */
 #include <string.h>
 
 #include "model/base/covers.h"
@@ -57,6 +57,7 @@ static const char *const known[] = {
     "kernels.logits_fp32",
     "kernels.stack",
     "megatron.",
+    "fsdp.",
     "gpu*",
     "allocator.",
 };
@@ -170,18 +171,46 @@ static const char *uncovered_torch_types(const struct oc_plan *plan)
     return NULL;
 }
 
-static const char *uncovered_torch(const struct oc_plan *plan)
+static const char *uncovered_torch_kernels(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1 || plan->dp != 1)
-        return "the probe runs one rank of PyTorch alone";
-    if (c->parallel_zero != 0) return "the probe shards nothing under PyTorch";
     if (c->kernels_transformer != OC_OPSET_HF) return "the probe runs PyTorch's op set hf only";
     if (c->kernels_attention == OC_ATTN_UNFUSED) return "the probe's attention under PyTorch is eager or flash";
     if (c->kernels_loss != OC_LOSS_EAGER && c->kernels_loss != OC_LOSS_FUSED)
         return "the probe's loss under PyTorch is eager or fused";
     if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "under PyTorch the probe recomputes nothing or whole layers";
-    return uncovered_torch_types(plan);
+    return NULL;
+}
+
+static const char *uncovered_torch(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1 || plan->dp != 1)
+        return "the probe runs one rank of PyTorch alone, or one of FSDP2's";
+    if (c->parallel_zero != 0) return "the probe shards nothing under PyTorch";
+    const char *reason = uncovered_torch_kernels(plan);
+    return reason ? reason : uncovered_torch_types(plan);
+}
+
+/* ---- FSDP2 ---- */
+
+static const char *uncovered_fsdp2(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    const struct oc_dtypes *dt = &plan->dt;
+    if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1)
+        return "the probe splits a model under FSDP2 over data-parallel ranks alone";
+    if (plan->shard < 2) return "FSDP2 on one rank shares nothing: the probe runs framework=pytorch";
+    if (c->fsdp_wrap != OC_WRAP_LAYER) return "the probe's FSDP2 has a unit for each layer";
+    if (c->parallel_no_sync && plan->accum > 1) return "the probe's FSDP2 reduces every micro-batch's gradients";
+    if (!c->run_zero_grad_to_none) return "the probe's FSDP2 frees gradients";
+    if (dt->master != OC_NONE || dt->step_grads != OC_NONE) return "FSDP2's shares are what its optimizer updates";
+    if (dt->compute != dt->weights || dt->residual != dt->weights || !is_float(dt->weights) ||
+        c->precision == OC_PREC_FP8)
+        return "the probe computes in the type that FSDP2 gathers";
+    if (!is_float(dt->grads) || !is_float((enum oc_dtype)c->precision_reduce))
+        return "the probe's shards and reductions are fp32, fp16 or bf16";
+    return uncovered_torch_kernels(plan);
 }
 
 /* ---- Megatron ---- */
@@ -226,10 +255,12 @@ const char *oc_probe_covers(const struct oc_plan *plan)
 {
     const bool megatron = plan->c.framework == OC_FW_MEGATRON;
     const char *reason = NULL;
-    if (!megatron && plan->c.framework != OC_FW_PYTORCH) reason = "the probe runs PyTorch's and Megatron's rules only";
+    const bool fsdp2 = plan->c.framework == OC_FW_FSDP2;
+    if (!megatron && !fsdp2 && plan->c.framework != OC_FW_PYTORCH)
+        reason = "the probe runs the rules of PyTorch, FSDP2 and Megatron only";
     if (!reason) reason = uncovered_option(&plan->c);
     if (!reason) reason = uncovered_shape(plan);
     if (!reason) reason = uncovered_states(plan);
-    if (!reason) reason = (megatron ? uncovered_megatron : uncovered_torch)(plan);
+    if (!reason) reason = (megatron ? uncovered_megatron : fsdp2 ? uncovered_fsdp2 : uncovered_torch)(plan);
     return reason;
 }

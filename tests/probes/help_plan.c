@@ -111,6 +111,27 @@ struct oc_plan help_family_plan(int family)
     return plan;
 }
 
+struct oc_plan help_fsdp2_plan(int i)
+{
+    static const enum oc_dtype types[] = {OC_FP32, OC_BF16, OC_FP16};
+    struct oc_plan plan = i % 3 == 2 ? help_family_plan(i / 3 % HELP_FAMILIES) : help_mixed_plan(i);
+    struct oc_config *c = &plan.c;
+    struct oc_dtypes *dt = &plan.dt;
+    c->framework = OC_FW_FSDP2;
+    c->parallel_zero = 2 + i % 2, c->fsdp_reshard_after_forward = i % 2;
+    c->fsdp_forward_prefetch = i / 2 % 2, c->fsdp_backward_prefetch = i / 4 % 2 == 0;
+    c->parallel_no_sync = 0, c->run_zero_grad_to_none = 1, c->precision = OC_PREC_FP32;
+    plan.dp = plan.shard = c->parallel_world = 2 + i % 3;
+    dt->weights = dt->compute = dt->residual = types[i / 3 % 3];
+    dt->grads = i % 4 ? OC_FP32 : dt->weights;
+    dt->master = dt->step_grads = OC_NONE;
+    c->precision_autocast = OC_NONE, c->precision_weights = dt->grads;
+    c->precision_reduce = i % 5 ? OC_FP32 : dt->grads;
+    if (dt->moment1 != OC_NONE) dt->moment1 = dt->grads;
+    if (dt->moment2 != OC_NONE) dt->moment2 = dt->grads;
+    return plan;
+}
+
 struct oc_plan help_megatron_plan(int i)
 {
     static const enum oc_dtype types[] = {OC_FP32, OC_BF16, OC_FP16};

@@ -23,6 +23,9 @@ enum { HELP_FAMILIES = 6 };
  * optimizer, attention, losses. */
 struct oc_plan help_megatron_plan(int i);
 
+/* One rank of FSDP2: number `i` of the plans above, over two to four ranks. */
+struct oc_plan help_fsdp2_plan(int i);
+
 /* A model of another family than Llama: GPT-2, OPT, BLOOM-like without alibi, and mixtures. */
 struct oc_plan help_family_plan(int family);
 

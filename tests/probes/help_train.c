@@ -1,5 +1,6 @@
 #include "tests/probes/help_train.h"
 
+#include "probes/shards.h"
 #include "probes/te.h"
 
 #include <math.h>
@@ -31,20 +32,27 @@ double help_train_run(struct help_train *help)
         oc_te_run_slots(train);
         return train->loss;
     }
+    if (train->shards) oc_shards_zero_grad(train);
     for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].grad);
     for (train->micro_batch = 0; train->micro_batch < train->micro_batches; train->micro_batch++) oc_micro_batch(train);
     return train->loss;
 }
 
+struct oc_param *help_train_params(const struct help_train *help)
+{
+    return help->train.shards ? help->train.units : help->train.params;
+}
+
 float *help_train_gradients(struct help_train *help, int64_t *count)
 {
     const struct oc_train *train = &help->train;
+    const struct oc_param *params = help_train_params(help);
     int64_t total = 0, at = 0;
-    for (int i = 0; i < train->n_params; i++) total += (int64_t)train->params[i].grad->elements;
+    for (int i = 0; i < train->n_params; i++) total += (int64_t)params[i].grad->elements;
     float *all = malloc((size_t)total * sizeof *all);
     if (!all) abort();
     for (int i = 0; i < train->n_params; i++) {
-        const struct oc_tensor *grad = train->params[i].grad;
+        const struct oc_tensor *grad = params[i].grad;
         for (int64_t j = 0; j < (int64_t)grad->elements; j++) all[at++] = oc_load(grad->array, j) / train->loss_scale;
     }
     if (count) *count = total;
@@ -55,7 +63,7 @@ double help_train_distance(const struct help_train *help, const float *a, const 
 {
     double worst = 0;
     for (int i = 0; i < help->train.n_params; i++) {
-        const int64_t n = help->train.params[i].rows * help->train.params[i].columns;
+        const int64_t n = (int64_t)help_train_params(help)[i].weight->elements;
         double difference = 0, length = 0;
         for (int64_t j = 0; j < n; j++, a++, b++) {
             difference += ((double)*a - (double)*b) * ((double)*a - (double)*b);

@@ -20,7 +20,10 @@ void help_train_close(struct help_train *help);
 /* Forward and backward of one step, on fresh gradients; returns the loss. */
 double help_train_run(struct help_train *help);
 
-/* Gradients of all parameters one after another, as floats, divided by the loss scale. The caller frees. */
+/* What has gradients: train.n_params parameters, or this rank's shares of them. */
+struct oc_param *help_train_params(const struct help_train *help);
+
+/* Gradients of all of them one after another, as floats, divided by the loss scale. The caller frees. */
 float *help_train_gradients(struct help_train *help, int64_t *count);
 
 /* The largest over all parameters of |a - b| / |b| (Euclidean norms over the parameter). NaN counts as infinite. */

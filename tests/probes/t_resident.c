@@ -30,6 +30,7 @@ static const struct {
      "--full " LLAMA "--set precision=amp-fp16 --set optimizer=sgd --set recompute=full"},
     {"bf16 with master copies, SGD",
      "--full " LLAMA "--set precision=bf16 --set precision.master=fp32 --set optimizer=sgd --set recompute=full"},
+    {"a rank of FSDP2", "--full " LLAMA "--set framework=fsdp2 --set precision=amp-bf16 --set parallel.world=4"},
     {"a rank of Megatron", "--full " MEGATRON "--set precision=bf16 --set kernels.loss=te-fused"},
     {"one slice and share of it",
      "--full " MEGATRON "--set precision=bf16 --set parallel.tp=2 --set parallel.sp=true --set parallel.pp=2 "

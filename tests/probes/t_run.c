@@ -22,10 +22,11 @@ static bool run(const struct oc_plan *plan, enum oc_device device, int steps, st
     return oc_probe_run(plan, &options, into);
 }
 
-/* Number `i`: Llamas under PyTorch, then other families, then one rank of Megatron. */
+/* Number `i`: Llamas under PyTorch, then other families, then one rank of Megatron, from 60 on one of FSDP2. */
 static struct oc_plan any_plan(int i)
 {
     if (i < 30) return help_mixed_plan(i);
+    if (i >= 60) return help_fsdp2_plan(i - 60);
     return i < 36 ? help_family_plan(i - 30) : help_megatron_plan(i);
 }
 
@@ -64,6 +65,19 @@ static void so_it_does_under_megatron(void **state)
     }
 }
 
+/* Four shares that are one look alike to the model, so that it learns less. */
+static void so_it_does_under_fsdp2(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct oc_plan plan = help_fsdp2_plan(i);
+        assert_null(oc_probe_covers(&plan));
+        assert_true(run(&plan, OC_DEVICE_HOST, 20, &result));
+        if (!(result.losses[19] < 0.75 * result.losses[0]))
+            fail_msg("plan %d: %g to %g", i, result.losses[0], result.losses[19]);
+    }
+}
+
 /* How Adam is written changes what memory it takes, not what it computes. */
 static void fused_foreach_and_loop_are_one_adam(void **state)
 {
@@ -81,7 +95,7 @@ static void fused_foreach_and_loop_are_one_adam(void **state)
 static void poisoned_losses_are_the_same(void **state)
 {
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 80; i++) {
         struct oc_plan plan = any_plan(i);
         if (oc_probe_covers(&plan)) continue;
         struct oc_probe_options options = {.device = OC_DEVICE_HOST, .steps = 2, .poison = true};
@@ -108,7 +122,7 @@ static void assert_same_instant(const struct oc_instant *a, const struct oc_inst
 static void dry_is_host_in_every_number(void **state)
 {
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 80; i++) {
         struct oc_plan plan = any_plan(i);
         if (oc_probe_covers(&plan)) continue;
         assert_true(run(&plan, OC_DEVICE_HOST, 2, &result));
@@ -284,12 +298,19 @@ static void what_it_cannot_run_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_loss_falls_over_20_steps),          cmocka_unit_test(so_it_does_under_megatron),
-        cmocka_unit_test(fused_foreach_and_loop_are_one_adam),   cmocka_unit_test(poisoned_losses_are_the_same),
-        cmocka_unit_test(dry_is_host_in_every_number),           cmocka_unit_test(books_add_up),
-        cmocka_unit_test(states_are_as_large_as_they_should_be), cmocka_unit_test(too_little_memory_is_said),
-        cmocka_unit_test(absurd_sizes_are_out_of_memory),        cmocka_unit_test(it_can_be_cancelled_anywhere),
-        cmocka_unit_test(a_cancel_comes_through_within_a_layer), cmocka_unit_test(what_it_cannot_run_is_said),
+        cmocka_unit_test(the_loss_falls_over_20_steps),
+        cmocka_unit_test(so_it_does_under_megatron),
+        cmocka_unit_test(so_it_does_under_fsdp2),
+        cmocka_unit_test(fused_foreach_and_loop_are_one_adam),
+        cmocka_unit_test(poisoned_losses_are_the_same),
+        cmocka_unit_test(dry_is_host_in_every_number),
+        cmocka_unit_test(books_add_up),
+        cmocka_unit_test(states_are_as_large_as_they_should_be),
+        cmocka_unit_test(too_little_memory_is_said),
+        cmocka_unit_test(absurd_sizes_are_out_of_memory),
+        cmocka_unit_test(it_can_be_cancelled_anywhere),
+        cmocka_unit_test(a_cancel_comes_through_within_a_layer),
+        cmocka_unit_test(what_it_cannot_run_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
