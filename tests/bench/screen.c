@@ -1,7 +1,8 @@
 /* How fast the screen answers and how much it sends, beside its budgets (docs/DESIGN.md, "Budgets"): Llama-3-70B on
  * Megatron-LM, TP 8, PP 4, VPP 5, at 160x48.
  *
- *     bench_screen        in process: key press to finished frame; on a pseudo-terminal: bytes, idle bytes and CPU */
+ *     bench_screen        in process: key press to finished frame; on a pseudo-terminal: idle bytes and CPU, and what
+ *                         every change of every option sends in every view, on four configurations */
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -13,7 +14,9 @@
 #include <unistd.h>
 #include <utmp.h>
 
-#include "tui/screen/app.h"
+#include <locale.h>
+
+#include "tests/tui/help_bytes.h"
 #include "tui/views/views.h"
 
 enum { WIDTH = 160, HEIGHT = 48, ROUNDS = 60, MOST = 4096 };
@@ -21,7 +24,26 @@ enum { WIDTH = 160, HEIGHT = 48, ROUNDS = 60, MOST = 4096 };
 static const char *const settings[] = {
     "framework=megatron", "model.name=llama-3-70b", "parallel.tp=8",   "parallel.sp=true", "parallel.pp=4",
     "parallel.vpp=5",     "parallel.world=64",      "parallel.zero=1", "batch.seq=8192",   "batch.micro=1",
-    "batch.global=256",   "precision=bf16",         "optimizer=adam",  "gpu=h100-80g",
+    "batch.global=256",   "precision=bf16",         "optimizer=adam",  "gpu=h100-80g",     NULL};
+
+/* What bytes are counted on: the first seed's script (examples/), the run above, and two of other frameworks. */
+static const struct {
+    const char *title, *words[20];
+} examples[] = {
+    {"seed",
+     {"framework=megatron", "model.layers=32", "model.hidden=4096", "model.heads=32", "model.kv_heads=8",
+      "model.ffn=14336", "model.activation=swiglu", "model.norm=rmsnorm", "model.vocab=128256", "parallel.tp=8",
+      "parallel.sp=true", "parallel.world=8", "precision=fp16", "optimizer=sgd", "recompute=full", "gpu=h100-80g"}},
+    {"Megatron PP 4",
+     {"framework=megatron", "model.name=llama-3-70b", "parallel.tp=8", "parallel.sp=true", "parallel.pp=4",
+      "parallel.vpp=5", "parallel.world=64", "parallel.zero=1", "batch.seq=8192", "batch.global=256", "precision=bf16",
+      "optimizer=adam", "gpu=h100-80g"}},
+    {"FSDP2",
+     {"framework=fsdp2", "model.name=llama-3.1-8b", "parallel.world=8", "batch.seq=4096", "precision=amp-bf16",
+      "optimizer=adamw", "gpu=a100-80g"}},
+    {"DeepSpeed",
+     {"framework=deepspeed", "model.name=llama-2-7b", "parallel.world=8", "parallel.zero=2", "batch.seq=4096",
+      "precision=bf16", "optimizer=adamw", "gpu=a100-40g"}},
 };
 
 /* What is changed, there and back: each pair of keys is two value changes. */
@@ -54,13 +76,15 @@ static void print_row(const char *what, double *values, int n, double budget, co
 
 /* ---- in process ---- */
 
-static bool open_app(struct oc_app *app, struct oc_input *input)
+static bool open_app(struct oc_app *app, struct oc_input *input, const char *const *words)
 {
     struct oc_error error = {0};
+    memset(app, 0, sizeof *app);
+    memset(input, 0, sizeof *input);
     input->c.config = oc_config_default();
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (; *words; words++) {
         enum oc_option_id id;
-        if (!oc_config_assign(&input->c.config, settings[i], &id, &error)) break;
+        if (!oc_config_assign(&input->c.config, *words, &id, &error)) break;
     }
     if (error.code == OC_OK && oc_app_start(app, &oc_real_model, input, &error)) return true;
     fprintf(stderr, "bench_screen: %s\n", error.message);
@@ -95,7 +119,8 @@ static bool in_process(void)
     static struct oc_input input;
     struct oc_theme theme;
     struct oc_canvas canvas = {.theme = &theme, .colour = true};
-    if (!open_app(&app, &input) || !oc_theme_default(&theme, NULL) || !oc_canvas_resize(&canvas, WIDTH, HEIGHT))
+    if (!open_app(&app, &input, settings) || !oc_theme_default(&theme, NULL) ||
+        !oc_canvas_resize(&canvas, WIDTH, HEIGHT))
         return false;
     oc_app_request(&app, OC_REQ_BASE); /* as much as can be on the screen */
     for (int view = 0; view < oc_n_views; view++) measure_view(&app, &canvas, view);
@@ -128,12 +153,6 @@ static pid_t start(int *terminal)
     _exit(127);
 }
 
-static long send_keys(int terminal, const char *keys)
-{
-    if (write(terminal, keys, strlen(keys)) < 0) return -1;
-    return drain(terminal, 80);
-}
-
 /* Clock ticks that the process has used. */
 static long cpu_of(pid_t pid)
 {
@@ -147,28 +166,13 @@ static long cpu_of(pid_t pid)
     return user + system;
 }
 
-static bool on_a_terminal(void)
+/* The screen stands still: nothing is sent and nothing is computed. */
+static bool is_idle(void)
 {
-    static const char *const options[] = {"precision", "optimizer",   "batch.micro",       "batch.seq",
-                                          "recompute", "parallel.tp", "optimizer.momentum"};
-    static double bytes[MOST], moves[MOST];
-    int terminal, n = 0, m = 0;
+    int terminal;
     pid_t pid = start(&terminal);
     if (pid < 0) return false;
     drain(terminal, 300);
-    for (int round = 0; round < 2; round++)
-        for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-            char find[64];
-            snprintf(find, sizeof find, "/%s\r", options[i]);
-            send_keys(terminal, find);
-            for (const char *key = "lhlh"; *key; key++) {
-                long sent = send_keys(terminal, (char[]){*key, '\0'});
-                if (sent > 0) bytes[n++] = (double)sent / 1024;
-            }
-            moves[m++] = (double)send_keys(terminal, "j");
-        }
-    print_row("bytes of a value change, Fit at 160x48", bytes, n, 1.5, "KiB");
-    print_row("bytes of a move in the panel", moves, m, 0, "B");
     long before = cpu_of(pid), idle = drain(terminal, 3000), used = cpu_of(pid) - before;
     printf("%-46s %10ld bytes, %ld ticks of CPU\n", "three idle seconds", idle, used);
     kill(pid, SIGTERM);
@@ -178,9 +182,61 @@ static bool on_a_terminal(void)
     return idle == 0 && used == 0;
 }
 
+/* ---- bytes ---- */
+
+enum { CHANGES = 40000, VALUES = 2 }; /* values of an option, each way */
+
+struct sent {
+    double kib[CHANGES];
+    int n, over;
+    struct help_change most;
+};
+
+static void note(const struct help_change *change, void *user)
+{
+    struct sent *sent = user;
+    if (sent->n == CHANGES) return;
+    sent->kib[sent->n++] = (double)change->bytes / 1024;
+    sent->over += change->bytes > 1500;
+    if (change->bytes > sent->most.bytes) sent->most = *change;
+}
+
+/* Every option and its values, in every view, with a base to compare with. */
+static bool count_bytes(const char *title, const char *const *words)
+{
+    static struct oc_app app;
+    static struct oc_input input;
+    static struct sent views[OC_VIEWS_MAX];
+    struct help_bytes bytes;
+    memset(views, 0, sizeof views);
+    if (!open_app(&app, &input, words) || !help_bytes_open(&bytes, WIDTH, HEIGHT)) return false;
+    for (int base = 0; base < 2; base++) {
+        if (base) oc_app_request(&app, OC_REQ_BASE);
+        for (int view = 0; view < oc_n_views; view++) {
+            oc_app_view(&app, view);
+            for (int id = 0; id < OC_OPTIONS; id++)
+                help_bytes_walk(&bytes, &app, (enum oc_option_id)id, VALUES, note, &views[view]);
+        }
+    }
+    help_bytes_close(&bytes);
+    oc_app_end(&app);
+    for (int view = 0; view < oc_n_views; view++) {
+        char what[64];
+        struct sent *sent = &views[view];
+        snprintf(what, sizeof what, "bytes of a change, %s, %s", title, oc_views[view]->title);
+        print_row(what, sent->kib, sent->n, 1.5, "KiB");
+        printf("    %d of %d above 1,500 bytes; most: %ld, %s %s -> %s\n", sent->over, sent->n, sent->most.bytes,
+               oc_option(sent->most.option)->key, sent->most.from, sent->most.to);
+    }
+    return true;
+}
+
 int main(void)
 {
+    setlocale(LC_CTYPE, "C.UTF-8");
     printf("%-46s %10s %10s %10s %8s\n", "", "median", "p99", "largest", "budget");
-    bool good = in_process();
-    return on_a_terminal() && good ? EXIT_SUCCESS : EXIT_FAILURE;
+    bool good = in_process() && is_idle();
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
+        good = count_bytes(examples[i].title, examples[i].words) && good;
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -52,18 +52,12 @@ static void describe(struct screen *screen)
 
 static void draw(struct screen *screen)
 {
-    if (!screen->term) {
-        describe(screen);
-        oc_app_draw(&screen->app, &screen->canvas);
-        return;
-    }
+    describe(screen);
+    oc_app_draw(&screen->app, &screen->canvas);
+    if (!screen->term) return;
     if (screen->app.repaint) oc_term_repaint(screen->term);
     screen->app.repaint = false;
-    for (int i = 0; i < 2; i++) { /* a second time where the terminal ran out of colours */
-        describe(screen);
-        oc_app_draw(&screen->app, &screen->canvas);
-        if (oc_term_show(screen->term, &screen->canvas)) return;
-    }
+    oc_term_show(screen->term, &screen->canvas);
 }
 
 static void take_key(struct screen *screen, int key)

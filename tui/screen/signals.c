@@ -9,14 +9,20 @@ static const int crashing[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 enum { ENDING = sizeof ending / sizeof ending[0], CRASHING = sizeof crashing / sizeof crashing[0] };
 
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t ended, resumed;
 static struct oc_rescue rescue;
-static struct sigaction before_ending[ENDING], before_crashing[CRASHING];
+static struct sigaction before_ending[ENDING], before_crashing[CRASHING], before_resuming;
 static char stack[1 << 16]; /* a crash may be a stack overflow */
 
 static void on_end(int number)
 {
     ended = number;
+}
+
+static void on_resume(int number)
+{
+    (void)number;
+    resumed = 1;
 }
 
 static void write_all(int fd, const char *bytes, size_t n)
@@ -52,12 +58,14 @@ void oc_signals_catch(void)
     struct sigaction action;
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     memset(&rescue, 0, sizeof rescue);
-    ended = 0;
+    ended = resumed = 0;
     sigaltstack(&alternate, NULL);
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
     action.sa_handler = on_end;
     for (int i = 0; i < ENDING; i++) sigaction(ending[i], &action, &before_ending[i]);
+    action.sa_handler = on_resume;
+    sigaction(SIGCONT, &action, &before_resuming);
     action.sa_handler = on_crash;
     action.sa_flags = SA_ONSTACK;
     for (int i = 0; i < CRASHING; i++) sigaction(crashing[i], &action, &before_crashing[i]);
@@ -72,9 +80,17 @@ void oc_signals_release(void)
 {
     for (int i = 0; i < ENDING; i++) sigaction(ending[i], &before_ending[i], NULL);
     for (int i = 0; i < CRASHING; i++) sigaction(crashing[i], &before_crashing[i], NULL);
+    sigaction(SIGCONT, &before_resuming, NULL);
 }
 
 int oc_signals_ended(void)
 {
     return ended;
+}
+
+bool oc_signals_resumed(void)
+{
+    bool was = resumed != 0;
+    resumed = 0;
+    return was;
 }

@@ -5,6 +5,7 @@
 #ifndef OOMCAST_SIGNALS_H
 #define OOMCAST_SIGNALS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <termios.h>
 
@@ -29,5 +30,8 @@ void oc_signals_release(void);
 
 /* The last of HUP, INT, QUIT, TERM that arrived, or 0. */
 int oc_signals_ended(void);
+
+/* Whether the process was stopped and goes on, since this was asked last. */
+bool oc_signals_resumed(void);
 
 #endif

@@ -1,6 +1,7 @@
 #define NCURSES_WIDECHAR 1
 #include "tui/screen/term.h"
 
+#include <errno.h>
 #include <langinfo.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -12,17 +13,21 @@
 #include <curses.h>
 #include <term.h>
 
+#include "tui/screen/frame.h"
 #include "tui/screen/signals.h"
 
 struct oc_term {
     SCREEN *screen;
-    FILE *in; /* stdin, or /dev/tty */
+    WINDOW *keys; /* a pad that keys are read from: reading from a window would draw it */
+    FILE *in;     /* stdin, or /dev/tty */
     enum oc_depth depth;
     bool utf8;
-    int pairs[OC_MAX_COLOURS][OC_MAX_COLOURS]; /* by foreground and background; -1 = not asked for yet */
-    struct oc_canvas shown;                    /* what the terminal holds; 0 x 0 when unknown */
-    sigset_t waiting;                          /* the signal mask while waiting */
-    bool gone;                                 /* the terminal was hung up */
+    struct oc_codes codes;  /* of the theme that `shown` was drawn with */
+    char clear[OC_CODE];    /* blanks the screen */
+    struct oc_canvas shown; /* what the terminal holds; 0 x 0 when unknown */
+    struct oc_buffer out;   /* a frame on its way */
+    sigset_t waiting;       /* the signal mask while waiting */
+    bool gone;              /* the terminal was hung up */
 };
 
 /* ---- terminal types ---- */
@@ -63,14 +68,13 @@ static const char *direct_type(char *text, size_t size)
 static enum oc_depth depth_of_terminal(enum oc_depth asked)
 {
     const char *no_color = getenv("NO_COLOR");
+    int colours = tigetnum((char *)"colors");
     if (asked == OC_DEPTH_NONE || (asked == OC_DEPTH_AUTO && no_color && no_color[0])) return OC_DEPTH_NONE;
-    if (start_color() != OK || !has_colors()) return OC_DEPTH_NONE;
-    enum oc_depth has = COLORS > 65536  ? OC_DEPTH_RGB
-                        : COLORS >= 256 ? OC_DEPTH_256
-                        : COLORS >= 16  ? OC_DEPTH_16
-                        : COLORS >= 8   ? OC_DEPTH_8
-                                        : OC_DEPTH_NONE;
-    use_default_colors();
+    enum oc_depth has = colours > 65536  ? OC_DEPTH_RGB
+                        : colours >= 256 ? OC_DEPTH_256
+                        : colours >= 16  ? OC_DEPTH_16
+                        : colours >= 8   ? OC_DEPTH_8
+                                         : OC_DEPTH_NONE;
     if (asked == OC_DEPTH_AUTO && has == OC_DEPTH_RGB) return OC_DEPTH_RGB; /* TERM asks for it */
     return asked == OC_DEPTH_AUTO || has < asked ? has : asked;
 }
@@ -109,11 +113,11 @@ static int translate(int key)
 
 /* The bytes after an Esc that curses did not recognise belong to a key we do not know: they must not be read as
  * commands. */
-static int finish_escape(void)
+static int finish_escape(const struct oc_term *term)
 {
     wint_t next;
     bool sequence = false;
-    while (get_wch(&next) != ERR) {
+    while (wget_wch(term->keys, &next) != ERR) {
         sequence = true;
         if (next >= 0x40 && next <= 0x7e && next != '[' && next != 'O') break;
     }
@@ -123,11 +127,14 @@ static int finish_escape(void)
 int oc_term_key(struct oc_term *term)
 {
     wint_t key;
-    (void)term;
-    int kind = get_wch(&key);
+    if (oc_signals_resumed()) { /* the screen was someone else's in between, and its size may be another */
+        oc_term_repaint(term);
+        return OC_KEY_RESIZE;
+    }
+    int kind = wget_wch(term->keys, &key);
     if (kind == ERR) return OC_KEY_NONE;
     if (kind == KEY_CODE_YES) return translate((int)key);
-    if (key == 27) return finish_escape();
+    if (key == 27) return finish_escape(term);
     if (key == '\n' || key == '\r') return OC_KEY_ENTER;
     if (key == 8 || key == 127) return OC_KEY_BACKSPACE;
     return (int)key;
@@ -135,21 +142,25 @@ int oc_term_key(struct oc_term *term)
 
 /* ---- opening and closing ---- */
 
-/* Collects what tputs() would send, without the padding that terminfo writes as $<5>. */
+/* Collects what tputs() would send, without the padding that terminfo writes as $<5>. Returns the bytes. */
+static size_t strip(const char *code, char *text, size_t size)
+{
+    size_t n = 0;
+    if (!code || code == (char *)-1) return 0;
+    while (*code && n + 1 < size) {
+        const char *end = code[0] == '$' && code[1] == '<' ? strchr(code, '>') : NULL;
+        if (end)
+            code = end + 1;
+        else
+            text[n++] = *code++;
+    }
+    text[n] = '\0';
+    return n;
+}
+
 static void add_capability(struct oc_rescue *rescue, const char *name)
 {
-    const char *code = tigetstr((char *)name);
-    if (!code || code == (char *)-1) return;
-    while (*code && rescue->n + 1 < sizeof rescue->bytes) {
-        if (code[0] == '$' && code[1] == '<') {
-            const char *end = strchr(code, '>');
-            if (end) {
-                code = end + 1;
-                continue;
-            }
-        }
-        rescue->bytes[rescue->n++] = *code++;
-    }
+    rescue->n += strip(tigetstr((char *)name), rescue->bytes + rescue->n, sizeof rescue->bytes - rescue->n);
 }
 
 static void prepare_rescue(const struct termios *modes, bool has_modes)
@@ -181,6 +192,42 @@ static void block_signals(struct oc_term *term)
     for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) sigdelset(&term->waiting, held[i]);
 }
 
+static int move_code(int x, int y, char *text, size_t size)
+{
+    return (int)strip(tparm(tigetstr((char *)"cup"), y, x), text, size);
+}
+
+/* What the terminal understands, all but its colours. */
+static void learn_codes(struct oc_term *term)
+{
+    struct oc_codes *codes = &term->codes;
+    const struct {
+        const char *name;
+        char *code;
+    } attributes[] = {{"sgr0", codes->normal},
+                      {"bold", codes->bold},
+                      {"rev", codes->reverse},
+                      {"smul", codes->underline},
+                      {"clear", term->clear}};
+    char text[OC_CODE];
+    *codes = (struct oc_codes){.move = move_code};
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
+        strip(tigetstr((char *)attributes[i].name), attributes[i].code, OC_CODE);
+    strip(tigetstr((char *)"op"), text, sizeof text);
+    codes->ecma = strcmp(text, "\033[39;49m") == 0;
+    if (codes->ecma) strcpy(codes->normal, "\033[m"); /* without the character sets, which stay as they are */
+    strip(tigetstr((char *)"cud1"), text, sizeof text);
+    codes->down = strcmp(text, "\n") == 0;
+    codes->keeps = tigetflag((char *)"bce") > 0;
+    codes->erase = codes->ecma && strip(tigetstr((char *)"ech"), text, sizeof text) > 0;
+    codes->erase_end = strip(tigetstr((char *)"el"), text, sizeof text) > 0 && strcmp(text, "\033[K") == 0;
+    codes->corner = tigetflag((char *)"am") <= 0 || tigetflag((char *)"xenl") > 0;
+    int never = tigetnum((char *)"ncv"); /* bit 1: underline, 2: reverse, 5: bold */
+    if (never > 0)
+        codes->plain =
+            (never & 2 ? OC_ATTR_UNDERLINE : 0) | (never & 4 ? OC_ATTR_REVERSE : 0) | (never & 32 ? OC_ATTR_BOLD : 0);
+}
+
 static bool start_curses(struct oc_term *term, enum oc_depth depth, struct oc_error *error)
 {
     char direct[64];
@@ -198,13 +245,17 @@ static bool start_curses(struct oc_term *term, enum oc_depth depth, struct oc_er
     cbreak();
     noecho();
     nonl();
-    intrflush(stdscr, FALSE);
-    keypad(stdscr, TRUE);
-    nodelay(stdscr, TRUE);
+    term->keys = newpad(1, 1);
+    if (!term->keys) return oc_fail(error, OC_E_INTERNAL, "out of memory");
+    intrflush(term->keys, FALSE);
+    keypad(term->keys, TRUE);
+    nodelay(term->keys, TRUE);
+    refresh(); /* curses has the terminal now; what is on it comes from here */
     curs_set(0);
     if (!getenv("ESCDELAY")) set_escdelay(50);
     define_keys();
     term->depth = depth_of_terminal(depth);
+    learn_codes(term);
     return true;
 }
 
@@ -220,6 +271,7 @@ struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, struct oc_error *e
     trust_the_terminal();
     oc_signals_catch();
     if (!start_curses(term, depth, error)) {
+        if (term->screen) endwin();
         oc_signals_release();
         if (term->in && term->in != stdin) fclose(term->in);
         free(term);
@@ -229,17 +281,18 @@ struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, struct oc_error *e
     block_signals(term);
     const char *name = getenv("TERM");
     term->utf8 = !ascii && strcmp(nl_langinfo(CODESET), "UTF-8") == 0 && !(name && strcmp(name, "linux") == 0);
-    memset(term->pairs, -1, sizeof term->pairs);
     return term;
 }
 
 void oc_term_close(struct oc_term *term)
 {
     if (!term) return;
+    delwin(term->keys);
     endwin();
     delscreen(term->screen);
     if (term->in != stdin) fclose(term->in);
     oc_canvas_free(&term->shown);
+    oc_buffer_free(&term->out);
     oc_signals_release();
     sigprocmask(SIG_SETMASK, &term->waiting, NULL);
     free(term);
@@ -266,81 +319,64 @@ void oc_term_describe(const struct oc_term *term, struct oc_canvas *canvas)
     canvas->ascii = !term->utf8;
 }
 
-static int number_of(const struct oc_term *term, const struct oc_theme *theme, int colour)
+static int number_of(const struct oc_term *term, const struct oc_colour *colour)
 {
-    if (colour == 0) return -1;
-    const struct oc_colour *c = &theme->colours[colour];
-    if (term->depth == OC_DEPTH_RGB) return c->red << 16 | c->green << 8 | c->blue;
-    return term->depth == OC_DEPTH_256 ? c->xterm : c->ansi;
+    if (term->depth == OC_DEPTH_RGB) return colour->red << 16 | colour->green << 8 | colour->blue;
+    return term->depth == OC_DEPTH_256 ? colour->xterm : colour->ansi;
 }
 
-/* The colour pair of a style; -1 when the terminal has no more. init_pair() past COLOR_PAIRS draws black on black,
- * alloc_pair() says so. */
-static int pair_of(struct oc_term *term, const struct oc_theme *theme, struct oc_style style)
+static void learn_colours(struct oc_term *term, const struct oc_theme *theme)
 {
-    if (term->depth == OC_DEPTH_NONE || (!style.fg && !style.bg)) return 0;
-    int *pair = &term->pairs[style.fg][style.bg];
-    if (*pair < 0) *pair = alloc_pair(number_of(term, theme, style.fg), number_of(term, theme, style.bg));
-    return *pair;
-}
-
-static bool show_cell(struct oc_term *term, const struct oc_canvas *canvas, int x, int y)
-{
-    const struct oc_cell *cell = oc_canvas_at(canvas, x, y);
-    if (cell->code == 0) return true; /* the wide character before it covers this column */
-    int pair = pair_of(term, canvas->theme, cell->style);
-    if (pair < 0) return false;
-    attr_t attributes = 0;
-    if (cell->style.attr & OC_ATTR_BOLD) attributes |= A_BOLD;
-    if (cell->style.attr & OC_ATTR_REVERSE) attributes |= A_REVERSE;
-    if (cell->style.attr & OC_ATTR_UNDERLINE) attributes |= A_UNDERLINE;
-    wchar_t text[2] = {(wchar_t)cell->code, 0};
-    cchar_t character;
-    if (setcchar(&character, text, attributes, 0, &pair) == OK) mvadd_wch(y, x, &character);
-    return true;
-}
-
-static bool same_cell(const struct oc_cell *a, const struct oc_cell *b)
-{
-    return a->code == b->code && a->style.fg == b->style.fg && a->style.bg == b->style.bg &&
-           a->style.attr == b->style.attr;
-}
-
-bool oc_term_show(struct oc_term *term, const struct oc_canvas *canvas)
-{
-    bool all = term->shown.width != canvas->width || term->shown.height != canvas->height;
-    if (all && oc_canvas_resize(&term->shown, canvas->width, canvas->height)) erase();
-    all |= term->shown.cells == NULL;
-    bool cursor = canvas->cursor_x != term->shown.cursor_x || canvas->cursor_y != term->shown.cursor_y;
-    bool any = all || cursor;
-    for (int y = 0; y < canvas->height; y++) {
-        for (int x = 0; x < canvas->width; x++) {
-            const struct oc_cell *cell = oc_canvas_at(canvas, x, y);
-            struct oc_cell *shown = oc_canvas_at(&term->shown, x, y);
-            if (!all && shown && same_cell(cell, shown)) continue;
-            if (!show_cell(term, canvas, x, y)) {
-                term->depth = OC_DEPTH_NONE;
-                oc_term_repaint(term);
-                return false;
-            }
-            if (shown) *shown = *cell;
-            any = true;
-        }
+    const char *fg = tigetstr((char *)"setaf"), *bg = tigetstr((char *)"setab");
+    if (term->depth == OC_DEPTH_NONE || !fg || fg == (char *)-1 || !bg || bg == (char *)-1) return;
+    for (int i = 1; i < theme->n_colours; i++) {
+        int number = number_of(term, &theme->colours[i]);
+        strip(tparm((char *)fg, number), term->codes.fg[i], OC_CODE);
+        strip(tparm((char *)bg, number), term->codes.bg[i], OC_CODE);
     }
-    if (!any) return true;
-    term->shown.cursor_x = canvas->cursor_x, term->shown.cursor_y = canvas->cursor_y;
-    curs_set(canvas->cursor_x >= 0);
-    move(canvas->cursor_y >= 0 ? canvas->cursor_y : 0, canvas->cursor_x >= 0 ? canvas->cursor_x : 0);
-    wnoutrefresh(stdscr);
-    doupdate();
+}
+
+static void send(const struct oc_buffer *out)
+{
+    for (size_t at = 0; at < out->size && !out->failed;) {
+        ssize_t n = write(STDOUT_FILENO, out->data + at, out->size - at);
+        if (n < 0 && errno != EINTR) return; /* a terminal that is gone is noticed while waiting for keys */
+        if (n > 0) at += (size_t)n;
+    }
+}
+
+/* A blank screen, whose size the canvas has. */
+static bool start_anew(struct oc_term *term, const struct oc_canvas *canvas)
+{
+    if (!oc_canvas_resize(&term->shown, canvas->width, canvas->height)) return false;
+    learn_colours(term, canvas->theme);
+    oc_put(&term->out, term->codes.normal);
+    oc_put(&term->out, term->clear);
     return true;
+}
+
+void oc_term_show(struct oc_term *term, const struct oc_canvas *canvas)
+{
+    struct oc_canvas *shown = &term->shown;
+    char text[OC_CODE];
+    term->out.size = 0;
+    if (shown->width != canvas->width || shown->height != canvas->height || !shown->cells)
+        if (!start_anew(term, canvas)) return;
+    oc_frame_write(&term->codes, shown, canvas, &term->out);
+    bool moved = canvas->cursor_x != shown->cursor_x || canvas->cursor_y != shown->cursor_y;
+    if (canvas->cursor_x >= 0 && (moved || term->out.size > 0)) {
+        move_code(canvas->cursor_x, canvas->cursor_y, text, sizeof text);
+        oc_put(&term->out, text);
+    }
+    send(&term->out);
+    if (moved) curs_set(canvas->cursor_x >= 0);
+    memcpy(shown->cells, canvas->cells, (size_t)canvas->width * (size_t)canvas->height * sizeof *canvas->cells);
+    shown->cursor_x = canvas->cursor_x, shown->cursor_y = canvas->cursor_y;
 }
 
 void oc_term_repaint(struct oc_term *term)
 {
-    oc_canvas_free(&term->shown);
-    memset(term->pairs, -1, sizeof term->pairs); /* the theme may be another one */
-    clearok(curscr, TRUE);
+    oc_canvas_free(&term->shown); /* the colours are looked up again: the theme may be another one */
 }
 
 /* ---- waiting ---- */

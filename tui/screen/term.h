@@ -35,9 +35,8 @@ int oc_term_height(const struct oc_term *term);
 /* Sets what the canvas may use: colour, letters, ASCII. */
 void oc_term_describe(const struct oc_term *term, struct oc_canvas *canvas);
 
-/* Shows the canvas. Only cells that differ from the last one are sent; nothing when none does. False when the terminal
- * ran out of colours: it then does without, and the canvas must be drawn again. */
-bool oc_term_show(struct oc_term *term, const struct oc_canvas *canvas);
+/* Shows the canvas: what differs from the last one is sent (frame.h), nothing when nothing does. */
+void oc_term_show(struct oc_term *term, const struct oc_canvas *canvas);
 
 /* The next oc_term_show() sends everything again, for a screen that others have written on. */
 void oc_term_repaint(struct oc_term *term);

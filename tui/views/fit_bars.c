@@ -180,9 +180,9 @@ void oc_fit_bars_draw(const struct oc_app *app, struct oc_fit_state *state, stru
 int oc_fit_moments_rows(const struct oc_app *app)
 {
     const struct oc_rank *rank = oc_fit_worst(app->answer);
-    int rows = 1;
-    for (int i = 0; i < OC_MOMENTS; i++) rows += rank->moments[OC_STEADY][i].exists;
-    return rows > 1 ? rows : 0;
+    for (int i = 0; i < OC_MOMENTS; i++)
+        if (rank->moments[OC_STEADY][i].exists) return OC_MOMENTS; /* a heading, and all but init */
+    return 0;
 }
 
 /* What is there in every moment of the steady step, per class; returns the sum. */
@@ -214,16 +214,19 @@ void oc_fit_moments_draw(const struct oc_app *app, struct oc_fit_state *state, s
     oc_format_bytes(sum, OC_UNIT_GIB, amount, sizeof amount);
     oc_canvas_print(canvas, rect.x + 1, chart.y++, rect.w - 2, OC_ROLE_TITLE,
                     "What each moment of a step adds to the %s that are always there", amount);
-    for (int i = 0; i < OC_MOMENTS && chart.y < rect.y + rect.h; i++) {
+    for (int i = OC_M_INIT + 1; i < OC_MOMENTS && chart.y < rect.y + rect.h; i++) {
         char name[24];
         const struct oc_instant *instant = &rank->moments[OC_STEADY][i];
-        if (!instant->exists) continue;
-        struct oc_instant added = *instant;
-        for (int class = 0; class < OC_CLASSES; class ++) added.classes[class] -= always[class];
-        added.allocated -= sum;
         snprintf(name, sizeof name, "%s", oc_moment_name((enum oc_moment)i));
         for (char *at = name; *at; at++) /* "after_step" is a name for programs */
             if (*at == '_') *at = ' ';
+        if (!instant->exists) { /* its row stays, so that nothing below moves when a value changes */
+            oc_canvas_text(canvas, rect.x + 1, chart.y++, LABEL - 2, OC_ROLE_DIM, name);
+            continue;
+        }
+        struct oc_instant added = *instant;
+        for (int class = 0; class < OC_CLASSES; class ++) added.classes[class] -= always[class];
+        added.allocated -= sum;
         draw_row(&chart, &(struct row){name, &added, 0, false, true});
     }
 }

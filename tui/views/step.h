@@ -21,6 +21,7 @@ struct oc_step_state {
     bool moved;                  /* by hand: until then it stays on the peak */
     struct oc_step_column columns[OC_CANVAS_MAX];
     int n_columns;
+    uint64_t axes[2]; /* kept from one change to the next; [1] when zoomed */
 };
 
 const struct oc_sample *oc_step_cursor(const struct oc_step_state *state);

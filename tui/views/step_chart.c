@@ -290,7 +290,7 @@ void oc_step_chart(const struct oc_app *app, struct oc_step_state *state, struct
         most = most > state->timeline.static_bytes ? most - state->timeline.static_bytes : 0;
         chart.capacity = 0;
     }
-    chart.scale = oc_axis_scale(most, chart.capacity);
+    chart.scale = oc_axis_keep(&state->axes[zoom], most, chart.capacity);
     chart.unit = oc_axis_unit(chart.scale);
     draw_numbers(&chart);
     draw_columns(&chart);

@@ -1,0 +1,324 @@
+#include "tui/screen/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GAP = 4,                                    /* unchanged cells that are cheaper to write again than to jump over */
+    LOOKED_AT = 64,                             /* styles that are weighed against each other */
+    ERASED = 11,                                /* blanks from which erasing them and moving on is shorter */
+    SEQUENCE = 160,                             /* bytes of one change of style, or one move */
+    SHOWN = OC_ATTR_REVERSE | OC_ATTR_UNDERLINE /* attributes that show on a blank */
+};
+
+/* Cells of one row that are written in one go. */
+struct run {
+    int x, y, n;
+    struct oc_style style;
+    bool blank; /* nothing but blanks: only the background matters */
+    bool sent;
+    int next; /* the next of its kind; -1 = none */
+};
+
+/* Runs that look alike, in reading order. */
+struct kind {
+    struct oc_style style;
+    bool blank;
+    int first, last; /* the first that is not sent; -1 = all are */
+};
+
+struct frame {
+    const struct oc_codes *codes;
+    const struct oc_canvas *to;
+    struct oc_buffer *out;
+    struct run *runs;
+    int n_runs, first; /* the first that is not sent */
+    struct kind kinds[LOOKED_AT];
+    int n_kinds;
+    struct oc_style pen;
+    int x, y; /* the cursor; -1 = not known */
+};
+
+/* ---- what looks different ---- */
+
+static bool is_blank(const struct oc_cell *cell)
+{
+    return cell->code == ' ' && !(cell->style.attr & SHOWN);
+}
+
+static bool same_style(struct oc_style a, struct oc_style b)
+{
+    return a.fg == b.fg && a.bg == b.bg && a.attr == b.attr;
+}
+
+static bool looks_same(const struct oc_cell *a, const struct oc_cell *b)
+{
+    if (is_blank(a) && is_blank(b)) return a->style.bg == b->style.bg;
+    return a->code == b->code && same_style(a->style, b->style);
+}
+
+/* Whether cells of this look can be written with that style. */
+static bool goes_with(bool blank, struct oc_style style, struct oc_style pen)
+{
+    return blank ? style.bg == pen.bg && !(pen.attr & SHOWN) : same_style(style, pen);
+}
+
+/* Takes a cell into a run, which may have been blank so far; false when it looks otherwise. */
+static bool extend(struct run *run, const struct oc_cell *cell)
+{
+    bool blank = is_blank(cell);
+    if (run->blank && !blank) {
+        if (!goes_with(true, run->style, cell->style)) return false;
+        run->blank = false;
+        run->style = cell->style;
+        return true;
+    }
+    return goes_with(blank, cell->style, run->style);
+}
+
+/* Whether an unchanged cell can be written again as part of a run. */
+static bool goes_on(const struct run *run, const struct oc_cell *cell)
+{
+    return (is_blank(cell) || !run->blank) && goes_with(is_blank(cell), cell->style, run->style);
+}
+
+/* The runs of one row. A run goes on over a few unchanged cells of its style. */
+static void find_runs(struct frame *frame, const struct oc_canvas *from, int y)
+{
+    struct run *run = NULL;
+    int changed = 0; /* columns of the run up to its last changed cell */
+    for (int x = 0; x < frame->to->width; x++) {
+        const struct oc_cell *cell = oc_canvas_at(frame->to, x, y);
+        bool same = looks_same(cell, oc_canvas_at(from, x, y));
+        if (y == frame->to->height - 1 && x == frame->to->width - 1 && !frame->codes->corner) same = true;
+        if (cell->code == 0) { /* its first half was written or stays */
+            if (run) run->n++;
+            if (run && changed == run->n - 1) changed = run->n;
+            continue;
+        }
+        if (run && !(same ? run->n - changed < GAP && goes_on(run, cell) : extend(run, cell)))
+            run->n = changed, run = NULL;
+        if (same && !run) continue;
+        if (!run) {
+            run = &frame->runs[frame->n_runs++];
+            *run = (struct run){x, y, 0, cell->style, is_blank(cell), false, -1};
+            changed = 0;
+        }
+        run->n++;
+        if (!same) changed = run->n;
+    }
+    if (run) run->n = changed;
+}
+
+static void sort_runs(struct frame *frame)
+{
+    for (int i = 0; i < frame->n_runs; i++) {
+        struct run *run = &frame->runs[i];
+        int k = 0;
+        for (; k < frame->n_kinds; k++) {
+            const struct kind *kind = &frame->kinds[k];
+            if (run->blank == kind->blank &&
+                (run->blank ? run->style.bg == kind->style.bg : same_style(run->style, kind->style)))
+                break;
+        }
+        if (k == LOOKED_AT) continue; /* of too many: such a run is sent in its turn */
+        if (k == frame->n_kinds) frame->kinds[frame->n_kinds++] = (struct kind){run->style, run->blank, i, i};
+        frame->runs[frame->kinds[k].last].next = i;
+        frame->kinds[k].last = i;
+        run->next = -1;
+    }
+}
+
+/* ---- what it costs ---- */
+
+/* One more parameter of the sequence in `text`, or one more sequence. */
+static int add_code(const struct oc_codes *codes, char *text, int used, const char *code)
+{
+    size_t length = strlen(code);
+    if (!length || used + (int)length + 1 >= SEQUENCE) return used;
+    if (codes->ecma && used > 0 && text[used - 1] == 'm' && length > 2 && code[1] == '[') {
+        text[used - 1] = ';';
+        memcpy(text + used, code + 2, length - 2);
+        return used + (int)length - 2;
+    }
+    memcpy(text + used, code, length);
+    return used + (int)length;
+}
+
+static int add_attributes(const struct oc_codes *codes, char *text, int used, int on)
+{
+    if (on & OC_ATTR_BOLD) used = add_code(codes, text, used, codes->bold);
+    if (on & OC_ATTR_UNDERLINE) used = add_code(codes, text, used, codes->underline);
+    if (on & OC_ATTR_REVERSE) used = add_code(codes, text, used, codes->reverse);
+    return used;
+}
+
+static int add_colours(const struct oc_codes *codes, char *text, int used, const struct oc_style *now,
+                       struct oc_style style)
+{
+    if (style.fg != now->fg) used = add_code(codes, text, used, style.fg ? codes->fg[style.fg] : "\033[39m");
+    if (style.bg != now->bg) used = add_code(codes, text, used, style.bg ? codes->bg[style.bg] : "\033[49m");
+    return used;
+}
+
+/* The shorter of going on from the current style and starting from the normal one. */
+static int change_style(const struct oc_codes *codes, struct oc_style now, struct oc_style style, char *text)
+{
+    static const struct oc_style normal = {0, 0, 0};
+    if (same_style(now, style)) return 0;
+    char other[SEQUENCE];
+    int anew = add_code(codes, text, 0, codes->normal);
+    anew = add_attributes(codes, text, anew, style.attr);
+    anew = add_colours(codes, text, anew, &normal, style);
+    if (!codes->ecma && ((now.fg && !style.fg) || (now.bg && !style.bg) || (now.attr & ~style.attr))) return anew;
+    int used = 0, off = now.attr & ~style.attr;
+    if (off & OC_ATTR_BOLD) used = add_code(codes, other, used, "\033[22m");
+    if (off & OC_ATTR_UNDERLINE) used = add_code(codes, other, used, "\033[24m");
+    if (off & OC_ATTR_REVERSE) used = add_code(codes, other, used, "\033[27m");
+    used = add_attributes(codes, other, used, style.attr & ~now.attr);
+    used = add_colours(codes, other, used, &now, style);
+    if (used >= anew) return anew;
+    memcpy(text, other, (size_t)used);
+    return used;
+}
+
+/* The style to write a run with, given the one that is current: of blanks only the background matters. */
+static struct oc_style style_for(const struct frame *frame, bool blank, struct oc_style style)
+{
+    struct oc_style pen = frame->pen;
+    if (!blank && (style.fg || style.bg)) style.attr &= (uint8_t)~frame->codes->plain;
+    if (!blank) return style;
+    if (goes_with(true, style, pen)) return pen;
+    if (!style.bg) return (struct oc_style){0, 0, 0}; /* the shortest to say */
+    pen.bg = style.bg;
+    pen.attr &= (uint8_t)~SHOWN;
+    return pen;
+}
+
+static int step(char *text, int n, char forward, char back)
+{
+    int count = n < 0 ? -n : n;
+    char way = n < 0 ? back : forward;
+    return count == 1 ? snprintf(text, SEQUENCE, "\033[%c", way) : snprintf(text, SEQUENCE, "\033[%d%c", count, way);
+}
+
+/* The shortest way to a place. */
+static int move_to(const struct frame *frame, int x, int y, char *text)
+{
+    char other[SEQUENCE];
+    if (frame->x == x && frame->y == y) return 0;
+    int best = frame->codes->move(x, y, text, SEQUENCE), used = 0;
+    if (frame->x < 0 || !frame->codes->ecma) return best;
+    if (y == frame->y + 1 && frame->codes->down)
+        other[used++] = '\n';
+    else if (y != frame->y)
+        return best;
+    if (x < frame->x && x == 0)
+        other[used++] = '\r';
+    else if (x != frame->x && frame->x - x > 0 && frame->x - x <= 3)
+        for (int i = frame->x - x; i > 0; i--) other[used++] = '\b';
+    else if (x != frame->x)
+        used += step(other + used, x - frame->x, 'C', 'D');
+    if (used >= best) return best;
+    memcpy(text, other, (size_t)used);
+    return used;
+}
+
+/* ---- sending ---- */
+
+static void put_blanks(struct frame *frame, const struct run *run, int x, int n)
+{
+    const struct oc_codes *codes = frame->codes;
+    bool fills = codes->keeps || !frame->pen.bg, last = x + n == run->x + run->n;
+    if (fills && codes->erase_end && n > 3 && x + n == frame->to->width) {
+        oc_put(frame->out, "\033[K");
+        return;
+    }
+    if (fills && codes->erase && n >= (last ? 6 : ERASED)) {
+        oc_putf(frame->out, "\033[%dX", n);
+        if (!last) oc_putf(frame->out, "\033[%dC", n);
+        return;
+    }
+    for (int i = 0; i < n; i++) oc_put_bytes(frame->out, " ", 1);
+    frame->x = x + n;
+}
+
+static void put_cells(struct frame *frame, const struct run *run)
+{
+    for (int i = 0; i < run->n;) {
+        const struct oc_cell *cell = oc_canvas_at(frame->to, run->x + i, run->y);
+        int blanks = 0;
+        while (i + blanks < run->n && is_blank(&cell[blanks])) blanks++;
+        if (blanks) {
+            put_blanks(frame, run, run->x + i, blanks);
+            i += blanks;
+            continue;
+        }
+        char text[5];
+        if (cell->code) oc_put_bytes(frame->out, text, (size_t)oc_utf8_write(cell->code, text));
+        frame->x = run->x + ++i;
+    }
+}
+
+static void send(struct frame *frame, int index)
+{
+    struct run *run = &frame->runs[index];
+    char text[SEQUENCE];
+    oc_put_bytes(frame->out, text, (size_t)move_to(frame, run->x, run->y, text));
+    struct oc_style style = style_for(frame, run->blank, run->style);
+    oc_put_bytes(frame->out, text, (size_t)change_style(frame->codes, frame->pen, style, text));
+    frame->pen = style;
+    frame->x = run->x, frame->y = run->y;
+    put_cells(frame, run);
+    if (frame->x >= frame->to->width) frame->x = -1; /* terminals differ in where the cursor is now */
+    run->sent = true;
+    while (frame->first < frame->n_runs && frame->runs[frame->first].sent) frame->first++;
+    for (int k = 0; k < frame->n_kinds; k++)
+        while (frame->kinds[k].first >= 0 && frame->runs[frame->kinds[k].first].sent)
+            frame->kinds[k].first = frame->runs[frame->kinds[k].first].next;
+}
+
+/* Bytes of a change of style and a move; and, when runs of the current style are left, of coming back to it. */
+static int cost_of(const struct frame *frame, int index, bool left, int back)
+{
+    const struct run *run = &frame->runs[index];
+    char text[SEQUENCE];
+    int change = change_style(frame->codes, frame->pen, style_for(frame, run->blank, run->style), text);
+    return change + move_to(frame, run->x, run->y, text) + (change && left ? back : 0);
+}
+
+/* The run that is cheapest to send now. */
+static int choose(const struct frame *frame)
+{
+    char text[SEQUENCE];
+    static const struct oc_style normal = {0, 0, 0};
+    bool left = false;
+    for (int k = 0; k < frame->n_kinds; k++)
+        left |= frame->kinds[k].first >= 0 && !frame->kinds[k].blank && same_style(frame->kinds[k].style, frame->pen);
+    int back = change_style(frame->codes, normal, frame->pen, text);
+    int best = frame->first, least = cost_of(frame, best, left, back);
+    for (int k = 0; k < frame->n_kinds; k++) {
+        int index = frame->kinds[k].first;
+        if (index < 0 || index == best) continue;
+        int cost = cost_of(frame, index, left, back);
+        if (cost < least) best = index, least = cost;
+    }
+    return best;
+}
+
+void oc_frame_write(const struct oc_codes *codes, const struct oc_canvas *from, const struct oc_canvas *to,
+                    struct oc_buffer *out)
+{
+    struct frame frame = {.codes = codes, .to = to, .out = out, .x = -1, .y = -1};
+    char text[SEQUENCE];
+    frame.runs = malloc(((size_t)to->width * (size_t)to->height + 1) * sizeof *frame.runs);
+    if (!frame.runs) {
+        out->failed = true;
+        return;
+    }
+    for (int y = 0; y < to->height; y++) find_runs(&frame, from, y);
+    sort_runs(&frame);
+    while (frame.first < frame.n_runs) send(&frame, choose(&frame));
+    oc_put_bytes(out, text, (size_t)change_style(codes, frame.pen, (struct oc_style){0, 0, 0}, text));
+    free(frame.runs);
+}
