@@ -246,7 +246,7 @@ static struct oc_tensor *unrope(struct oc_train *train, const char *name, struct
     return turned;
 }
 
-/* [7] One matrix for q, k and v: their gradients in one tensor. Takes the three over. */
+/* [7] One matrix for q, k and v: their gradients in one tensor, with which that of q goes. Takes the three over. */
 static struct oc_tensor *fused_projection_backward(struct oc_train *train, int layer, struct gradients *grad)
 {
     const int64_t width = train->q + 2 * train->kv;
@@ -264,10 +264,10 @@ static struct oc_tensor *fused_projection_backward(struct oc_train *train, int l
     }
     oc_let_go(train, &grad->v);
     oc_let_go(train, &grad->k);
-    struct oc_tensor *dn =
-        oc_linear_backward(train, oc_train_param(train, layer, OC_P_QKV), &train->saved[layer].q, &dqkv);
-    oc_let_go(train, &grad->q);
-    return dn;
+    struct oc_linear_saved *saved = &train->saved[layer].q;
+    saved->with_grad = grad->q;
+    grad->q = NULL;
+    return oc_linear_backward(train, oc_train_param(train, layer, OC_P_QKV), saved, &dqkv);
 }
 
 /* [7] */

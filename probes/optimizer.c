@@ -278,7 +278,7 @@ static void zero_grad(struct oc_train *train)
     }
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];
-        if (train->plan->c.run_zero_grad_to_none)
+        if (train->plan->c.run_zero_grad_to_none && !oc_ddp_keeps_gradients(train))
             oc_let_go(train, &param->grad);
         else if (!oc_train_stopped(train))
             train->backend->fill(train->backend, param->grad->array.data, 0, (size_t)param->grad->bytes);
@@ -321,5 +321,6 @@ void oc_train_step(struct oc_train *train)
         train->micro_batch = i;
         oc_micro_batch(train);
     }
+    if (!oc_train_stopped(train)) oc_ddp_reduce(train);
     if (!oc_train_stopped(train)) oc_optimizer_step(train);
 }

@@ -224,11 +224,13 @@ bool oc_train_open(struct oc_train *train, const struct oc_plan *plan, const str
     train->units = train->params;
     train->n_units = train->n_params;
     if (plan->c.framework == OC_FW_FSDP2 && !oc_shards_open(train)) return false;
+    if (plan->c.framework == OC_FW_PYTORCH && plan->dp > 1 && !oc_ddp_open(train)) return false;
 
     books->recording = true;
     oc_train_at(train, OC_PH_INIT, OC_PART_NONE, -1);
     for (int i = 0; i < train->n_params && !oc_train_stopped(train); i++) make_weight(train, i);
     if (train->te && !oc_train_stopped(train)) oc_te_make_buffers(train);
+    if (train->ddp && !oc_train_stopped(train)) oc_ddp_make_buckets(train);
     if (plan->dt.master != OC_NONE)
         for (int i = 0; i < train->n_units && !oc_train_stopped(train); i++) make_master(train, &train->units[i]);
     if (plan->c.run_resume) oc_optimizer_states(train);
@@ -239,6 +241,7 @@ void oc_train_close(struct oc_train *train)
 {
     oc_te_close(train);
     oc_shards_close(train);
+    oc_ddp_close(train);
     free(train->params);
     free(train->saved);
     train->params = NULL;

@@ -2,7 +2,7 @@
  *
  * Each source file is a part of that page: params.c (parameters, init), blocks.c, norm.c, linear.c (what layers
  * are made of), layer_forward.c, layer_backward.c, micro_batch.c (embedding, head, loss, the loop over layers),
- * shards.c (FSDP2), optimizer.c (step and after).
+ * shards.c (FSDP2), ddp.c, optimizer.c (step and after).
  *
  * Ownership: oc_train_open() allocates, oc_train_close() releases. Tensors that functions take are the caller's, unless
  * they take a pointer to the caller's pointer: then they let go of it. Tensors that functions return belong to the
@@ -73,6 +73,7 @@ struct oc_layer_saved {
 
 struct oc_te;     /* a rank of Megatron: te.h */
 struct oc_shards; /* a rank of FSDP2: shards.h */
+struct oc_ddp;    /* a rank of DDP: ddp.c */
 
 struct oc_train {
     const struct oc_plan *plan;
@@ -101,6 +102,7 @@ struct oc_train {
     bool has_embedding, has_head; /* this pipeline stage has the end */
     struct oc_te *te;             /* NULL: PyTorch's step */
     struct oc_shards *shards;     /* NULL: this rank has all of every parameter */
+    struct oc_ddp *ddp;           /* NULL: this rank is alone, or its framework is not plain PyTorch */
     struct oc_layer_saved *saved; /* one for each layer */
     bool grad_mode;               /* what autograd would keep is kept */
 
@@ -225,6 +227,16 @@ struct oc_op_flash oc_flash_args(const struct oc_train *train);
 /* Turns every head by its position, or back: a new tensor of type `dtype`. */
 struct oc_tensor *oc_rope(struct oc_train *train, const char *name, enum oc_dtype dtype, const struct oc_tensor *x,
                           int64_t heads, bool backward);
+
+/* ---- ddp.c: does nothing where train->ddp is NULL, but for oc_ddp_open() ---- */
+
+bool oc_ddp_open(struct oc_train *train); /* false when out of host memory */
+void oc_ddp_close(struct oc_train *train);
+void oc_ddp_make_buckets(struct oc_train *train); /* once there are weights */
+/* When the last micro-batch has run backward: gradients become their mean over all ranks. */
+void oc_ddp_reduce(struct oc_train *train);
+/* Gradients are views that nothing frees. */
+bool oc_ddp_keeps_gradients(const struct oc_train *train);
 
 /* ---- micro_batch.c, optimizer.c ---- */
 

@@ -185,9 +185,11 @@ static const char *uncovered_torch_kernels(const struct oc_plan *plan)
 static const char *uncovered_torch(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
-    if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1 || plan->dp != 1)
-        return "the probe runs one rank of PyTorch alone, or one of FSDP2's";
-    if (c->parallel_zero != 0) return "the probe shards nothing under PyTorch";
+    if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1)
+        return "the probe splits no model under PyTorch";
+    if (c->parallel_zero != 0) return "the probe shards nothing under PyTorch, but under FSDP2";
+    if (plan->dp > 1 && c->parallel_bucket_view && (c->model_tied || c->precision_autocast != OC_NONE))
+        return "the probe has no views of DDP's buckets under autocast or with a tied output layer";
     const char *reason = uncovered_torch_kernels(plan);
     return reason ? reason : uncovered_torch_types(plan);
 }

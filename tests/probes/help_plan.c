@@ -77,6 +77,8 @@ struct oc_plan help_mixed_plan(int i)
     c->run_zero_grad_to_none = i % 4 != 3;
     c->kernels_logits_fp32 = i % 11 != 2;
     c->run_resume = i % 13 == 4;
+    plan.dp = c->parallel_world = i % 9 == 7 ? 2 : 1;
+    c->parallel_bucket_view = plan.dp > 1 && !c->model_tied && c->precision_autocast == OC_NONE;
     plan.accum = c->batch_accum = 1 + i / 3 % 2;
     return plan;
 }

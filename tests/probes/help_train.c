@@ -33,8 +33,15 @@ double help_train_run(struct help_train *help)
         return train->loss;
     }
     if (train->shards) oc_shards_zero_grad(train);
-    for (int i = 0; i < train->n_params; i++) oc_let_go(train, &train->params[i].grad);
+    for (int i = 0; i < train->n_params; i++) {
+        struct oc_param *param = &train->params[i];
+        if (!oc_ddp_keeps_gradients(train))
+            oc_let_go(train, &param->grad);
+        else
+            memset(param->grad->array.data, 0, (size_t)param->grad->bytes);
+    }
     for (train->micro_batch = 0; train->micro_batch < train->micro_batches; train->micro_batch++) oc_micro_batch(train);
+    oc_ddp_reduce(train);
     return train->loss;
 }
 

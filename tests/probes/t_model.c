@@ -213,6 +213,8 @@ static struct oc_config drawn_config(void)
     for (size_t s = 0; s < sizeof switches / sizeof switches[0]; s++) assign_number(&config, switches[s], draw(2));
     if (draw(2)) assign_number(&config, "allocator.cublas_workspace", 1000 * draw(3));
     if (draw(2)) draw_family(&config);
+    if (draw(3) == 0) assign_number(&config, "parallel.world", 2 + draw(3));
+    if (config.parallel_world > 1) assign_number(&config, "parallel.bucket_view", draw(2));
     return config;
 }
 

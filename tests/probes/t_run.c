@@ -78,6 +78,22 @@ static void so_it_does_under_fsdp2(void **state)
     }
 }
 
+/* Gradients go through buckets, or lie in them: the numbers are those of one rank. */
+static void so_does_a_rank_of_ddp(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        struct oc_plan alone = help_mixed_plan(i), shared = alone;
+        alone.dp = alone.c.parallel_world = 1, alone.c.parallel_bucket_view = 0;
+        shared.dp = shared.c.parallel_world = 2;
+        shared.c.parallel_bucket_view = i % 2 && !alone.c.model_tied && alone.c.precision_autocast == OC_NONE;
+        assert_true(run(&alone, OC_DEVICE_HOST, 3, &other));
+        assert_true(run(&shared, OC_DEVICE_HOST, 3, &result));
+        assert_memory_equal(result.losses, other.losses, sizeof result.losses);
+        if (!shared.c.parallel_bucket_view) assert_true(result.rank.peak.allocated > other.rank.peak.allocated);
+    }
+}
+
 /* How Adam is written changes what memory it takes, not what it computes. */
 static void fused_foreach_and_loop_are_one_adam(void **state)
 {
@@ -301,6 +317,7 @@ int main(void)
         cmocka_unit_test(the_loss_falls_over_20_steps),
         cmocka_unit_test(so_it_does_under_megatron),
         cmocka_unit_test(so_it_does_under_fsdp2),
+        cmocka_unit_test(so_does_a_rank_of_ddp),
         cmocka_unit_test(fused_foreach_and_loop_are_one_adam),
         cmocka_unit_test(poisoned_losses_are_the_same),
         cmocka_unit_test(dry_is_host_in_every_number),
