@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "help_fake.h"
+#include "help_screen.h"
 
 static char folder[] = "/tmp/oomcast-live-XXXXXX", script[80], log_path[80];
 
@@ -32,7 +33,8 @@ static int make_script(void **state)
             "'{\"event\":\"progress\",\"phase\":\"backward\",\"step\":1,\"fraction\":0.5}'\n"
             "case $FAKE in\n"
             "done) echo "
-            "'{\"event\":\"done\",\"plan\":\"'$FAKE_PLAN'\",\"rank\":{\"params\":10,\"peak\":{\"moment\":\"step\","
+            "'{\"event\":\"done\",\"plan\":\"'$FAKE_PLAN'\",'$FAKE_MORE'\"rank\":{\"params\":10,\"peak\":{\"moment\":"
+            "\"step\","
             "\"allocated\":1024,"
             "\"requested\":1000,\"reserved\":2048,\"classes\":{\"weights\":512,\"activations\":512}}}}';;\n"
             "failed) echo '{\"event\":\"failed\",\"plan\":\"'$FAKE_PLAN'\",\"why\":\"no such luck\"}'; exit 3;;\n"
@@ -66,6 +68,7 @@ static void behave(const char *how, const char *plan)
 {
     setenv("FAKE", how, 1);
     setenv("FAKE_PLAN", plan, 1);
+    unsetenv("FAKE_MORE");
     unlink(log_path);
 }
 
@@ -86,29 +89,29 @@ static void a_child_starts_when_the_plan_stands_still(void **state)
     struct oc_live *live = oc_live_start(script);
     behave("done", "000000000000abcd");
     assert_int_equal(oc_live_wait(live, 0), -1);
-    oc_live_want(live, OC_LANE_HOST, &config, 0x1111, 0, 1000, false);
+    oc_live_want(live, OC_LANE_REAL, &config, 0x1111, 0, 1000, false);
     assert_int_equal(oc_live_wait(live, 1000), 150);
     oc_live_tick(live, 1100);
-    oc_live_want(live, OC_LANE_HOST, &config, 0xabcd, 0, 1100, false); /* another key: the time begins anew */
+    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 1100, false); /* another key: the time begins anew */
     assert_int_equal(oc_live_wait(live, 1100), 150);
     oc_live_tick(live, 1249);
-    assert_int_equal(oc_live_fd(live, OC_LANE_HOST), -1);
+    assert_int_equal(oc_live_fd(live, OC_LANE_REAL), -1);
     assert_true(oc_live_tick(live, 1250));
-    settle(live, OC_LANE_HOST, 2250);
+    settle(live, OC_LANE_REAL, 2250);
     assert_int_equal(starts(), 1);
-    const struct oc_result *result = oc_live_result(live, OC_LANE_HOST, 0xabcd);
+    const struct oc_result *result = oc_live_result(live, OC_LANE_REAL, 0xabcd);
     assert_non_null(result);
     assert_int_equal(result->status, OC_PROBE_DONE);
     assert_true(result->rank.peak.allocated == 1024 && result->rank.peak.classes[OC_ACTIVATIONS] == 512);
     assert_true(result->seconds >= 0 && result->seconds < 1.01);
-    assert_null(oc_live_result(live, OC_LANE_HOST, 0x1111));
-    oc_live_want(live, OC_LANE_HOST, &config, 0x2222, 0, 3000, false);
-    oc_live_want(live, OC_LANE_HOST, &config, 0xabcd, 0, 3000, false); /* undo: known already */
+    assert_null(oc_live_result(live, OC_LANE_REAL, 0x1111));
+    oc_live_want(live, OC_LANE_REAL, &config, 0x2222, 0, 3000, false);
+    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 3000, false); /* undo: known already */
     oc_live_tick(live, 9000);
-    assert_false(oc_live_busy(live, OC_LANE_HOST));
+    assert_false(oc_live_busy(live, OC_LANE_REAL));
     assert_int_equal(starts(), 1);
-    oc_live_want(live, OC_LANE_HOST, &config, 0xabcd, 0, 9000, true); /* asked for: again, at once */
-    settle(live, OC_LANE_HOST, 9000);
+    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 9000, true); /* asked for: again, at once */
+    settle(live, OC_LANE_REAL, 9000);
     assert_int_equal(starts(), 2);
     oc_live_end(live);
 }
@@ -147,16 +150,16 @@ static void run_once(const char *how, const char *plan, const char *why)
     struct oc_config config = oc_config_default();
     struct oc_live *live = oc_live_start(how ? script : "/nonexistent/oomcast");
     behave(how ? how : "done", plan);
-    oc_live_want(live, OC_LANE_HOST, &config, 0x77, 0, 0, true);
+    oc_live_want(live, OC_LANE_REAL, &config, 0x77, 0, 0, true);
     oc_live_tick(live, 0);
-    settle(live, OC_LANE_HOST, 0);
-    const struct oc_result *result = oc_live_result(live, OC_LANE_HOST, 0x77);
+    settle(live, OC_LANE_REAL, 0);
+    const struct oc_result *result = oc_live_result(live, OC_LANE_REAL, 0x77);
     assert_non_null(result);
     assert_int_equal(result->status, OC_PROBE_FAILED);
     assert_true(result->why[0]);
     if (why) assert_string_equal(result->why, why);
     int before = starts();
-    oc_live_want(live, OC_LANE_HOST, &config, 0x77, 0, 10000,
+    oc_live_want(live, OC_LANE_REAL, &config, 0x77, 0, 10000,
                  false); /* a failure is a result: not tried again by itself */
     oc_live_tick(live, 20000);
     assert_int_equal(starts(), before);
@@ -179,13 +182,13 @@ static void the_child_is_told_what_was_given(void **state)
     struct oc_live *live = oc_live_start(script);
     char text[4096] = "";
     behave("done", "5");
-    oc_live_want(live, OC_LANE_HOST, &input.c.config, 5, 1234, 0, true);
-    settle(live, OC_LANE_HOST, 0);
+    oc_live_want(live, OC_LANE_REAL, &input.c.config, 5, 1234, 0, true);
+    settle(live, OC_LANE_REAL, 0);
     FILE *file = fopen(log_path, "r");
     assert_non_null(file);
     assert_non_null(fgets(text, sizeof text, file));
     fclose(file);
-    if (strncmp(text, "probe --json --full --device host --limit 1234 --set framework=megatron ", 72) != 0)
+    if (strncmp(text, "probe --json --full --device auto --polite --limit 1234 --set framework=megatron ", 81) != 0)
         fail_msg("%s", text);
     assert_non_null(strstr(text, "--set parallel.tp=8 "));
     assert_non_null(strstr(text, "--set parallel.sp=true "));
@@ -244,11 +247,11 @@ static void the_screen_shows_only_what_belongs_to_its_plan(void **state)
     app->probe_auto = true;
     behave("done", "0");
     oc_app_live(app, 0);
-    assert_true(oc_live_busy(app->live, OC_LANE_HOST) && oc_live_busy(app->live, OC_LANE_DRY));
+    assert_true(oc_live_busy(app->live, OC_LANE_REAL) && oc_live_busy(app->live, OC_LANE_DRY));
     snprintf(plan, sizeof plan, "%016llx", (unsigned long long)app->shape.answer->plan.hash);
     behave("done", plan);
     oc_live_tick(app->live, 1000);
-    settle(app->live, OC_LANE_HOST, 1000);
+    settle(app->live, OC_LANE_REAL, 1000);
     assert_non_null(oc_app_measured(app));
     assert_int_equal(app->shape.answer->plan.c.model_layers, 2);
     oc_app_key(app, 'l');
@@ -256,7 +259,7 @@ static void the_screen_shows_only_what_belongs_to_its_plan(void **state)
     oc_app_key(app, 'u');
     oc_app_live(app, 2000);
     assert_non_null(oc_app_measured(app));
-    assert_false(oc_live_busy(app->live, OC_LANE_HOST));
+    assert_false(oc_live_busy(app->live, OC_LANE_REAL));
     oc_panel_show(&app->panel, OC_OPT_parallel_pp); /* the fake probe cannot run a pipeline */
     oc_app_key(app, 'l');
     oc_app_live(app, 3000);
@@ -265,6 +268,43 @@ static void the_screen_shows_only_what_belongs_to_its_plan(void **state)
     assert_non_null(app->shape.reason);
     oc_app_end(app);
     free(app);
+}
+
+/* Where the child ran is said as it says it: never a GPU that it did not use, never host memory for one that it did. */
+static void the_screen_says_where_it_was_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *more, *said, *unsaid;
+    } cases[] = {
+        {"\"device\":\"cuda\",\"gpu\":{\"name\":\"NVIDIA_H200\"},", "measured on NVIDIA_H200, 1.0 s", "host memory"},
+        {"\"device\":\"host\",", "measured in host memory, 1.0 s", "1.0 s;"},
+        {"\"device\":\"host\",\"fallback\":\"three_others_compute_on_the_GPU_that_there_is_on_this_machine\",",
+         "measured in host memory, 1.0 s; three_others_compute_on_the_GPU_that_there_is_on_this_machine", "cuda"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct help_screen *screen = HELP_SCREEN(160, 48, "framework=pytorch", "model.layers=2", "model.hidden=64",
+                                                 "model.heads=4", "model.vocab=128", "batch.seq=64");
+        struct oc_app *app = &screen->app;
+        char plan[24];
+        app->live = oc_live_start(script);
+        app->probe_auto = app->live_dirty = true;
+        behave("slow", "0");
+        oc_app_live(app, 0);
+        if (app->shape.reason) fail_msg("%s", app->shape.reason);
+        snprintf(plan, sizeof plan, "%016llx", (unsigned long long)app->shape.answer->plan.hash);
+        behave("done", plan);
+        setenv("FAKE_MORE", cases[i].more, 1);
+        oc_live_tick(app->live, 1000);
+        settle(app->live, OC_LANE_REAL, 2000);
+        help_drawn(screen, cases[i].said, true);
+        help_drawn(screen, cases[i].unsaid, false);
+        help_drawn(screen, i ? "Measured in host memory, " : "Measured on NVIDIA_H200, ", true); /* over the bars */
+        assert_true(oc_canvas_resize(&screen->canvas, 80, 24));
+        help_drawn(screen, "three_others_compute_on_the_GPU_that_there_is_on_this_machine",
+                   false); /* no room for the reason */
+        help_screen_free(screen);
+    }
 }
 
 int main(void)
@@ -276,6 +316,7 @@ int main(void)
         cmocka_unit_test(the_child_is_told_what_was_given),
         cmocka_unit_test(results_are_read_with_care),
         cmocka_unit_test(the_screen_shows_only_what_belongs_to_its_plan),
+        cmocka_unit_test(the_screen_says_where_it_was_measured),
     };
     return cmocka_run_group_tests(tests, make_script, remove_script);
 }

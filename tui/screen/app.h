@@ -86,7 +86,7 @@ struct oc_probe_shape {
         *uncovered; /* why the plan itself cannot be probed, or NULL; the smaller shape is then under PyTorch's rules */
     const char *reason;       /* why not even a smaller shape can, or NULL */
     struct oc_answer *whole;  /* the model at full size: for the dry run */
-    struct oc_config config;  /* of the smaller shape that the host runs */
+    struct oc_config config;  /* of the smaller shape that the probe runs */
     struct oc_answer *answer; /* the model at that shape */
 };
 
@@ -117,7 +117,7 @@ struct oc_app {
     struct oc_kept_ledger *kept; /* [0] of the answer, [1] of the base, [2] to replay */
 
     struct oc_probe_shape shape;
-    uint64_t probe_bytes; /* how large the host probe may be */
+    uint64_t probe_bytes; /* how large the real probe may be */
     double probe_seconds;
     bool probe_auto; /* it runs by itself after a change */
     bool live_dirty; /* the lanes do not yet know the current plan */
@@ -225,7 +225,7 @@ void oc_app_changed(struct oc_app *app);
 /* Answers the current case again, after it was changed in place. */
 void oc_app_recompute(struct oc_app *app);
 
-/* The dry run of the plan on the screen, and the host run of its probe shape; NULL while they are unknown. */
+/* The dry run of the plan on the screen, and the real run of its probe shape; NULL while they are unknown. */
 const struct oc_result *oc_app_simulated(const struct oc_app *app);
 const struct oc_result *oc_app_measured(const struct oc_app *app);
 

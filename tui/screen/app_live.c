@@ -33,9 +33,9 @@ void oc_app_live(struct oc_app *app, int64_t now)
     else
         oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, 0, now, force);
     if (app->shape.reason)
-        oc_live_forget(app->live, OC_LANE_HOST);
+        oc_live_forget(app->live, OC_LANE_REAL);
     else
-        oc_live_want(app->live, OC_LANE_HOST, &app->shape.config, app->shape.answer->plan.hash, app->probe_bytes, now,
+        oc_live_want(app->live, OC_LANE_REAL, &app->shape.config, app->shape.answer->plan.hash, app->probe_bytes, now,
                      force);
 }
 
@@ -47,5 +47,5 @@ const struct oc_result *oc_app_simulated(const struct oc_app *app)
 const struct oc_result *oc_app_measured(const struct oc_app *app)
 {
     if (!app->live || app->shape.of != app->answer->plan.hash || app->shape.reason) return NULL;
-    return oc_live_result(app->live, OC_LANE_HOST, app->shape.answer->plan.hash);
+    return oc_live_result(app->live, OC_LANE_REAL, app->shape.answer->plan.hash);
 }

@@ -137,24 +137,29 @@ static void draw_help(const struct oc_app *app, struct oc_canvas *canvas, struct
         oc_canvas_at(canvas, inner.x + i, inner.y)->style.attr |= OC_ATTR_BOLD;
 }
 
-/* What the probe is doing or has found, in one line. */
-static void probe_text(const struct oc_app *app, char *text, size_t size)
+/* What the probe is doing or has found, in one line of at most `room` columns: without the reason for host memory where
+ * there is none for it. */
+static void probe_text(const struct oc_app *app, int room, char *text, size_t size)
 {
     const struct oc_result *measured = oc_app_measured(app);
     text[0] = '\0';
     if (!app->live) return;
     if (app->shape.of == app->answer->plan.hash && app->shape.reason) {
         snprintf(text, size, "no probe: %s", app->shape.reason);
-    } else if (oc_live_busy(app->live, OC_LANE_HOST)) {
+    } else if (oc_live_busy(app->live, OC_LANE_REAL)) {
         enum { CELLS = 10 };
         char bar[CELLS + 1];
-        const char *phase = oc_live_phase(app->live, OC_LANE_HOST);
-        double fraction = oc_live_fraction(app->live, OC_LANE_HOST);
+        const char *phase = oc_live_phase(app->live, OC_LANE_REAL);
+        double fraction = oc_live_fraction(app->live, OC_LANE_REAL);
         for (int i = 0; i < CELLS; i++) bar[i] = fraction * CELLS >= i + 1 ? '#' : '.';
         bar[CELLS] = '\0';
         snprintf(text, size, "probe [%s] %s", bar, phase[0] ? phase : "starts");
     } else if (measured && measured->status == OC_PROBE_DONE) {
-        snprintf(text, size, "probe: host memory, %.1f s", measured->seconds);
+        char where[96];
+        oc_result_where(measured, where, sizeof where);
+        snprintf(text, size, "probe: %s, %.1f s; %s", where, measured->seconds, measured->fallback);
+        if (!measured->fallback[0] || oc_text_width(text) > room)
+            snprintf(text, size, "probe: %s, %.1f s", where, measured->seconds);
     } else if (measured) {
         snprintf(text, size, "probe: %s", measured->why);
     } else if (!app->probe_auto) {
@@ -180,7 +185,7 @@ static void draw_status(const struct oc_app *app, struct oc_canvas *canvas, stru
     const char *message = app->message[0] ? app->message : app->stale ? app->error.message : origin;
     used = oc_canvas_text(canvas, rect.x + 1, rect.y, room,
                           app->message_bad || app->stale ? OC_ROLE_WARN : OC_ROLE_TEXT, message);
-    probe_text(app, probe, sizeof probe);
+    probe_text(app, used ? room - used - 2 : room, probe, sizeof probe);
     if (used + 2 + oc_text_width(probe) <= room)
         oc_canvas_right(canvas, rect.x + 1, rect.y, room, OC_ROLE_DIM, probe);
     else if (used == 0)

@@ -8,9 +8,11 @@
 enum { CACHE = 32, MAX_ARGS = 2 * OC_OPTIONS + 10, ARG = OC_NAME_MAX + 64 };
 
 /* How long a configuration must stand still before a child is started for it. */
-static const int debounce[OC_LANES] = {[OC_LANE_DRY] = 60, [OC_LANE_HOST] = 150};
+static const int debounce[OC_LANES] = {[OC_LANE_DRY] = 60, [OC_LANE_REAL] = 150};
 
-static const char *const device[OC_LANES] = {[OC_LANE_DRY] = "dry", [OC_LANE_HOST] = "host"};
+/* What a lane's child runs on. Nobody's GPU is taken from them: where others compute, it runs in host memory. */
+static const char *const device[OC_LANES][3] = {
+    [OC_LANE_DRY] = {"--device", "dry"}, [OC_LANE_REAL] = {"--device", "auto", "--polite"}};
 
 struct lane {
     struct oc_child *child;
@@ -121,9 +123,8 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     }
     argv[n++] = (char *)"probe";
     argv[n++] = (char *)"--json";
-    argv[n++] = (char *)"--full"; /* the host lane's configuration is cut already */
-    argv[n++] = (char *)"--device";
-    argv[n++] = (char *)device[which];
+    argv[n++] = (char *)"--full"; /* the real lane's configuration is cut already */
+    for (int i = 0; i < 3 && device[which][i]; i++) argv[n++] = (char *)device[which][i];
     if (lane->limit) {
         snprintf(limit, sizeof limit, "%" PRIu64, lane->limit);
         argv[n++] = (char *)"--limit";

@@ -1,6 +1,6 @@
-/* The live probe: two lanes, each with at most one child. The dry lane replays the whole plan's allocations; the host
- * lane runs a real training step of a smaller shape. A result belongs to the plan whose hash it carries and is found
- * again by that hash.
+/* The live probe: two lanes, each with at most one child. The dry lane replays the whole plan's allocations; the real
+ * lane runs a training step of a smaller shape, on a GPU that nobody else computes on or in host memory. A result
+ * belongs to the plan whose hash it carries and is found again by that hash.
  *
  * Nothing here blocks. Time is given by the caller in milliseconds, so that tests need no clock.
  *
@@ -10,7 +10,7 @@
 
 #include "tui/screen/result.h"
 
-enum oc_lane { OC_LANE_DRY, OC_LANE_HOST, OC_LANES };
+enum oc_lane { OC_LANE_DRY, OC_LANE_REAL, OC_LANES };
 
 struct oc_live; /* opaque */
 

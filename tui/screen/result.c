@@ -32,6 +32,21 @@ static enum oc_moment moment_named(const char *name)
     return (enum oc_moment)moment;
 }
 
+static enum oc_device device_named(const char *name)
+{
+    if (strcmp(name, "cuda") == 0) return OC_DEVICE_CUDA;
+    return strcmp(name, "dry") == 0 ? OC_DEVICE_DRY : OC_DEVICE_HOST;
+}
+
+const char *oc_result_where(const struct oc_result *result, char *text, size_t size)
+{
+    if (result->device == OC_DEVICE_CUDA)
+        snprintf(text, size, "measured on %s", result->gpu[0] ? result->gpu : "the GPU");
+    else
+        snprintf(text, size, "%s", result->device == OC_DEVICE_DRY ? "simulated" : "measured in host memory");
+    return text;
+}
+
 static void read_instant(const cJSON *object, struct oc_instant *instant)
 {
     const cJSON *classes = member(object, "classes");
@@ -97,6 +112,9 @@ void oc_result_take(const struct oc_probe_result *probe, struct oc_result *resul
     result->plan = probe->plan_hash;
     result->status = probe->status;
     snprintf(result->why, sizeof result->why, "%s", probe->why);
+    snprintf(result->gpu, sizeof result->gpu, "%s", probe->bytes.name);
+    snprintf(result->fallback, sizeof result->fallback, "%s", probe->fallback);
+    result->device = probe->device;
     result->rank = probe->rank;
     result->seconds = probe->seconds;
     result->n_losses = probe->n_losses;
@@ -134,6 +152,9 @@ bool oc_result_read(const char *line, struct oc_result *result)
         result->status = events[i].status;
         result->plan = strtoull(text_of(root, "plan"), NULL, 16);
         snprintf(result->why, sizeof result->why, "%s", text_of(root, "why"));
+        snprintf(result->gpu, sizeof result->gpu, "%s", text_of(member(root, "gpu"), "name"));
+        snprintf(result->fallback, sizeof result->fallback, "%s", text_of(root, "fallback"));
+        result->device = device_named(text_of(root, "device"));
         if (result->status == OC_PROBE_DONE && !read_rank(member(root, "rank"), &result->rank))
             good = fail(result, "the probe's result has no peak");
         read_numbers(root, result);

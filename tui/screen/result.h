@@ -8,7 +8,10 @@
 struct oc_result {
     uint64_t plan; /* hash of the plan that it ran */
     enum oc_probe_status status;
-    char why[224];       /* unless DONE */
+    char why[224]; /* unless DONE */
+    enum oc_device device;
+    char gpu[64];        /* its name; "" in host memory */
+    char fallback[224];  /* why it ran in host memory and not on a GPU; "" where it did not have to */
     struct oc_rank rank; /* when DONE: peaks, moments and reserved */
     double seconds;      /* it took, start of the child included */
     double losses[OC_MAX_LOSSES];
@@ -26,5 +29,8 @@ bool oc_result_read(const char *line, struct oc_result *result);
 
 /* The same of a probe that ran in this process. */
 void oc_result_take(const struct oc_probe_result *probe, struct oc_result *result);
+
+/* Where it ran, and so what its bytes are: "measured in host memory", "measured on NVIDIA H200". */
+const char *oc_result_where(const struct oc_result *result, char *text, size_t size);
 
 #endif

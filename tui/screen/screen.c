@@ -166,7 +166,7 @@ static void script_wait(void *user)
     oc_app_live(&screen->app, now_ms());
     for (int64_t end = now_ms() + 30000; now_ms() < end; nanosleep(&pause, NULL)) {
         oc_live_tick(screen->app.live, now_ms());
-        if (!oc_live_busy(screen->app.live, OC_LANE_DRY) && !oc_live_busy(screen->app.live, OC_LANE_HOST)) break;
+        if (!oc_live_busy(screen->app.live, OC_LANE_DRY) && !oc_live_busy(screen->app.live, OC_LANE_REAL)) break;
     }
 }
 

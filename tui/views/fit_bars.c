@@ -1,5 +1,6 @@
 #include "tui/views/fit.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "tui/screen/bars.h"
@@ -264,10 +265,12 @@ void oc_fit_probe_draw(const struct oc_app *app, struct oc_canvas *canvas, struc
         oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_TEXT, text);
         return;
     }
-    char apart[OC_BYTES_TEXT + 24];
+    char apart[OC_BYTES_TEXT + 24], where[96];
+    oc_result_where(result, where, sizeof where);
+    where[0] = (char)toupper((unsigned char)where[0]);
     snprintf(apart, sizeof apart, "differs by %s B", difference);
     int end = oc_canvas_right(canvas, rect.x, chart.y, rect.w - 1, OC_ROLE_TEXT, apart) - 2;
-    int used = 1 + oc_canvas_print(canvas, rect.x + 1, chart.y, end - rect.x - 1, OC_ROLE_TITLE, "Measured, %s",
+    int used = 1 + oc_canvas_print(canvas, rect.x + 1, chart.y, end - rect.x - 1, OC_ROLE_TITLE, "%s, %s", where,
                                    oc_unit_name(chart.unit));
     oc_canvas_print(canvas, rect.x + used, chart.y++, end - rect.x - used, OC_ROLE_DIM, ": %s", shape);
     draw_row(&chart, &(struct row){"model", model, 0, false, false});
