@@ -37,7 +37,7 @@ static void say_out_of_memory(const struct oc_books *books, struct oc_probe_resu
              "no room for %llu more bytes in %s (%s): %llu are allocated and %llu reserved",
              (unsigned long long)books->wanted, oc_moment_name(books->place.moment),
              oc_place_text(&books->place, place, sizeof place), (unsigned long long)books->allocated,
-             (unsigned long long)oc_alloc_stats(books->alloc)->reserved);
+             (unsigned long long)oc_books_reserved(books));
 }
 
 static void run_steps(struct oc_train *train, struct oc_probe_result *result)

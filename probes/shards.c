@@ -84,10 +84,13 @@ struct oc_tensor *oc_shards_make(struct oc_train *train, int index)
 
 /* ---- Units ---- */
 
-static struct oc_tensor *buffer(struct oc_train *train, const struct oc_unit *unit, const char *name,
+/* Streams that allocate. */
+enum { COMPUTES, GATHERS, REDUCES };
+
+static struct oc_tensor *buffer(struct oc_train *train, int stream, const struct oc_unit *unit, const char *name,
                                 enum oc_dtype dtype, int64_t parts)
 {
-    return oc_tensor_new(train->books, OC_BUFFERS, unit->block, name, dtype, oc_mul(unit->own, (uint64_t)parts));
+    return oc_tensor_on(train->books, stream, OC_BUFFERS, unit->block, name, dtype, oc_mul(unit->own, (uint64_t)parts));
 }
 
 /* The region of a parameter in a tensor of [ranks, own] elements of its unit: all its parts, one behind the other. */
@@ -125,9 +128,9 @@ void oc_unit_gather(struct oc_train *train, int u)
     if (!train->shards) return;
     struct oc_unit *unit = &train->shards->units[u];
     const int64_t ranks = train->shards->ranks;
-    unit->gathered = buffer(train, unit, "gathered", train->w, ranks);
-    if (train->shards->ahead && u < train->layers) unit->ahead = buffer(train, unit, "ahead", train->w, ranks);
-    unit->whole = buffer(train, unit, "whole", train->w, ranks);
+    unit->gathered = buffer(train, GATHERS, unit, "gathered", train->w, ranks);
+    if (train->shards->ahead && u < train->layers) unit->ahead = buffer(train, GATHERS, unit, "ahead", train->w, ranks);
+    unit->whole = buffer(train, COMPUTES, unit, "whole", train->w, ranks);
     all_gather(train, u, unit->gathered);
     oc_blend(train, unit->gathered, 1.0f, NULL, 0.0f, unit->whole);
     use_whole(train, u);
@@ -153,13 +156,13 @@ void oc_unit_gather_again(struct oc_train *train, int u)
     const bool layer = u < train->layers;
     if (layer) oc_train_at(train, OC_PH_RECOMPUTE, OC_PART_LAYER, u);
     if (shards->reshard) {
-        if (!layer) unit->gathered = buffer(train, unit, "gathered", train->w, shards->ranks);
-        unit->whole = buffer(train, unit, "whole", train->w, shards->ranks);
-        if (layer && shards->behind) unit->ahead = buffer(train, unit, "ahead", train->w, shards->ranks);
+        if (!layer) unit->gathered = buffer(train, GATHERS, unit, "gathered", train->w, shards->ranks);
+        unit->whole = buffer(train, COMPUTES, unit, "whole", train->w, shards->ranks);
+        if (layer && shards->behind) unit->ahead = buffer(train, GATHERS, unit, "ahead", train->w, shards->ranks);
         all_gather(train, u, unit->whole);
         use_whole(train, u);
     }
-    if (layer) unit->above = buffer(train, unit, "reduce_scatter.above", shards->reduce, shards->ranks);
+    if (layer) unit->above = buffer(train, COMPUTES, unit, "reduce_scatter.above", shards->reduce, shards->ranks);
 }
 
 /* ---- Gradients ---- */
@@ -211,12 +214,12 @@ void oc_unit_reduce(struct oc_train *train, int u)
     struct oc_unit *unit = &shards->units[u];
     const bool layer = u < train->layers, recast = shards->reduce != shards->storage;
     oc_let_go(train, &unit->above);
-    struct oc_tensor *input = buffer(train, unit, "reduce_scatter.input", shards->reduce, shards->ranks);
-    struct oc_tensor *output = recast ? buffer(train, unit, "reduce_scatter.output", shards->reduce, 1) : NULL;
+    struct oc_tensor *input = buffer(train, COMPUTES, unit, "reduce_scatter.input", shards->reduce, shards->ranks);
+    struct oc_tensor *output = recast ? buffer(train, REDUCES, unit, "reduce_scatter.output", shards->reduce, 1) : NULL;
     take_gradients(train, u, input);
     if (layer) oc_let_go(train, &unit->whole);
     struct oc_tensor *grads =
-        oc_tensor_new(train->books, OC_GRADIENTS, unit->block, "grads", shards->storage, unit->own);
+        oc_tensor_on(train->books, REDUCES, OC_GRADIENTS, unit->block, "grads", shards->storage, unit->own);
     reduce_scatter(train, u, input, recast ? output : grads);
     if (recast) oc_blend(train, output, 1.0f, NULL, 0.0f, grads);
     keep_gradients(train, u, grads);

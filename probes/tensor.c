@@ -14,11 +14,11 @@ bool oc_books_open(struct oc_books *books, struct oc_probe_backend *backend, boo
     books->poison = poison;
     books->rank = rank;
     books->live.next = books->live.prev = &books->live;
-    struct oc_alloc_provider provider = backend->segments;
-    provider.expandable_segments = expandable_segments;
-    if (poison) provider.used = provider.unused = NULL; /* what is freed keeps its poison */
-    books->alloc = oc_alloc_create(&provider);
-    return books->alloc != NULL;
+    books->provider = backend->segments;
+    books->provider.expandable_segments = expandable_segments;
+    if (poison) books->provider.used = books->provider.unused = NULL; /* what is freed keeps its poison */
+    books->allocs[0] = oc_alloc_create(&books->provider);
+    return books->allocs[0] != NULL;
 }
 
 void oc_books_close(struct oc_books *books)
@@ -33,8 +33,10 @@ void oc_books_close(struct oc_books *books)
         books->spare = tensor->next;
         free(tensor);
     }
-    if (books->alloc) oc_alloc_destroy(books->alloc);
-    books->alloc = NULL;
+    for (int i = 0; i < OC_MAX_STREAMS; i++) {
+        oc_alloc_destroy(books->allocs[i]);
+        books->allocs[i] = NULL;
+    }
 }
 
 /* ---- Instants ---- */
@@ -90,7 +92,7 @@ void oc_books_finish(struct oc_books *books)
             rank->first_peak = *first;
         if (steady->exists && (!rank->peak.exists || steady->allocated > rank->peak.allocated)) rank->peak = *steady;
     }
-    rank->reserved = oc_alloc_stats(books->alloc)->reserved_peak;
+    rank->reserved = books->reserved_peak;
     rank->allocated_by = rank->reserved_by = books->backend->evidence;
 }
 
@@ -151,14 +153,43 @@ static struct oc_tensor *no_room(struct oc_books *books, uint64_t bytes)
     return &books->nowhere;
 }
 
-struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, const char *block, const char *name,
-                                 enum oc_dtype dtype, uint64_t elements, uint64_t padding)
+uint64_t oc_books_reserved(const struct oc_books *books)
+{
+    uint64_t reserved = 0;
+    for (int i = 0; i < OC_MAX_STREAMS; i++)
+        if (books->allocs[i]) reserved += oc_alloc_stats(books->allocs[i])->reserved;
+    return reserved;
+}
+
+static bool has_room(const struct oc_books *books)
+{
+    return !books->provider.limit || oc_books_reserved(books) <= books->provider.limit;
+}
+
+/* 0: there is no room, even when the other streams have given back what they have cached. */
+static uintptr_t take_block(struct oc_books *books, int stream, uint64_t bytes, uint32_t *handle)
+{
+    if (!books->allocs[stream]) books->allocs[stream] = oc_alloc_create(&books->provider);
+    if (!books->allocs[stream]) return 0;
+    for (int try = 0; try < 2; try++) {
+        const uintptr_t address = oc_alloc_get(books->allocs[stream], bytes, handle);
+        if (address && has_room(books)) return address;
+        if (address) oc_alloc_put(books->allocs[stream], *handle);
+        for (int i = 0; i < OC_MAX_STREAMS; i++)
+            if (books->allocs[i]) oc_alloc_empty_cache(books->allocs[i]);
+    }
+    return 0;
+}
+
+static struct oc_tensor *make(struct oc_books *books, int stream, enum oc_class class, const char *block,
+                              const char *name, enum oc_dtype dtype, uint64_t elements, uint64_t padding)
 {
     uint64_t bytes = oc_bytes(oc_add(elements, padding), dtype);
     if (books->out_of_memory) return &books->nowhere;
     struct oc_tensor *tensor = take_struct(books);
     if (!tensor) return no_room(books, bytes);
-    uintptr_t address = oc_alloc_get(books->alloc, bytes, &tensor->handle);
+    const uintptr_t address = take_block(books, stream, bytes, &tensor->handle);
+    if (oc_books_reserved(books) > books->reserved_peak) books->reserved_peak = oc_books_reserved(books);
     if (!address) {
         tensor->next = books->spare;
         books->spare = tensor;
@@ -168,6 +199,7 @@ struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, co
     tensor->elements = elements;
     tensor->bytes = bytes;
     tensor->owners = 1;
+    tensor->stream = (uint8_t)stream;
     tensor->row = row_of(books, class, block, name, dtype);
     tensor->padding = bytes - oc_bytes(elements, dtype);
     if (padding) tensor->padding_row = row_of(books, OC_BUFFERS, block, "padding", dtype);
@@ -181,10 +213,22 @@ struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, co
     return tensor;
 }
 
+struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, const char *block, const char *name,
+                                 enum oc_dtype dtype, uint64_t elements, uint64_t padding)
+{
+    return make(books, 0, class, block, name, dtype, elements, padding);
+}
+
+struct oc_tensor *oc_tensor_on(struct oc_books *books, int stream, enum oc_class class, const char *block,
+                               const char *name, enum oc_dtype dtype, uint64_t elements)
+{
+    return make(books, stream, class, block, name, dtype, elements, 0);
+}
+
 struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, const char *block, const char *name,
                                 enum oc_dtype dtype, uint64_t elements)
 {
-    return oc_tensor_pool(books, class, block, name, dtype, elements, 0);
+    return make(books, 0, class, block, name, dtype, elements, 0);
 }
 
 struct oc_tensor oc_tensor_view(const struct oc_tensor *of, uint64_t first, uint64_t elements)
@@ -217,7 +261,7 @@ void oc_tensor_let_go(struct oc_books *books, struct oc_tensor **owner)
     if (!tensor->dropped) {
         if (books->poison) poison(books, tensor);
         count(books, tensor, -1);
-        oc_alloc_put(books->alloc, tensor->handle);
+        oc_alloc_put(books->allocs[tensor->stream], tensor->handle);
         if (books->trace) books->trace(books->trace_user, tensor->handle, 0);
     }
     tensor->prev->next = tensor->next;
@@ -241,7 +285,7 @@ int oc_books_drop(struct oc_books *books, const char *name)
         if (!tensor->saved || tensor->dropped || !is_named(&books->rows[tensor->row], name)) continue;
         poison(books, tensor);
         count(books, tensor, -1);
-        oc_alloc_put(books->alloc, tensor->handle);
+        oc_alloc_put(books->allocs[tensor->stream], tensor->handle);
         tensor->dropped = true;
         dropped++;
     }

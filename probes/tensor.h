@@ -19,6 +19,7 @@ struct oc_tensor {
     struct oc_array array; /* what kernels take */
     uint64_t elements, bytes;
     uint32_t handle; /* of its block */
+    uint8_t stream;  /* whose allocator has it */
     int32_t owners;
     uint16_t row;           /* of the books: class and name */
     uint16_t padding_row;   /* of what lies behind its elements, */
@@ -39,8 +40,12 @@ struct oc_book_row {
 
 struct oc_books {
     struct oc_probe_backend *backend;
-    struct oc_alloc *alloc;
-    bool poison; /* freed memory is filled with 0xA5, and so is fresh memory */
+    /* One a stream of the GPU, made when the first tensor asks for it: streams do not give each other what they have
+     * freed. The step itself runs in order. */
+    struct oc_alloc *allocs[OC_MAX_STREAMS];
+    struct oc_alloc_provider provider;
+    uint64_t reserved_peak; /* of all of them together */
+    bool poison;            /* freed memory is filled with 0xA5, and so is fresh memory */
     void (*trace)(void *user, uint32_t handle, uint64_t bytes); /* as in struct oc_probe_options */
     void *trace_user;
     bool out_of_memory;
@@ -81,6 +86,13 @@ struct oc_tensor *oc_tensor_new(struct oc_books *books, enum oc_class class, con
 /* One block for what many tensors are views of: `padding` more elements, which count as buffers, lie behind it. */
 struct oc_tensor *oc_tensor_pool(struct oc_books *books, enum oc_class class, const char *block, const char *name,
                                  enum oc_dtype dtype, uint64_t elements, uint64_t padding);
+
+/* Made by another stream than the one that computes (0): gathers and reductions have streams of their own. */
+struct oc_tensor *oc_tensor_on(struct oc_books *books, int stream, enum oc_class class, const char *block,
+                               const char *name, enum oc_dtype dtype, uint64_t elements);
+
+/* Bytes of the segments of all streams. */
+uint64_t oc_books_reserved(const struct oc_books *books);
 
 /* A part of a tensor, in a struct that the books know nothing of: it has no owners and is not let go. */
 struct oc_tensor oc_tensor_view(const struct oc_tensor *of, uint64_t first, uint64_t elements);

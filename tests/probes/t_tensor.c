@@ -140,6 +140,28 @@ static void a_moment_keeps_the_first_of_its_largest_instants(void **state)
     oc_books_close(&f.books);
 }
 
+static void streams_share_the_limit_but_not_what_they_free(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_books(&f, 44 << 20, false);
+    struct oc_tensor *a = oc_tensor_on(&f.books, 1, OC_BUFFERS, "block", "a", OC_FP32, 1 << 20);
+    oc_tensor_let_go(&f.books, &a);
+    struct oc_tensor *b = floats(&f, "b", 1 << 20); /* 4 MiB, of a segment of 20 MiB */
+    assert_int_equal(oc_books_reserved(&f.books), 40 << 20);
+    a = oc_tensor_on(&f.books, 1, OC_BUFFERS, "block", "a", OC_FP32, 1 << 20);
+    assert_int_equal(oc_books_reserved(&f.books), 40 << 20);
+    oc_tensor_let_go(&f.books, &a);
+    struct oc_tensor *large = floats(&f, "large", 6 << 20); /* 24 MiB: the other stream gives back its own */
+    assert_false(f.books.out_of_memory);
+    assert_int_equal(oc_books_reserved(&f.books), 44 << 20);
+    a = oc_tensor_on(&f.books, 1, OC_BUFFERS, "block", "a", OC_FP32, 1);
+    assert_true(f.books.out_of_memory);
+    oc_tensor_let_go(&f.books, &large);
+    oc_tensor_let_go(&f.books, &b);
+    oc_books_close(&f.books);
+}
+
 static void without_room_nothing_more_happens(void **state)
 {
     (void)state;
@@ -167,6 +189,7 @@ int main(void)
         cmocka_unit_test(dropping_takes_saved_tensors_of_that_name_only),
         cmocka_unit_test(memory_that_is_free_is_given_back),
         cmocka_unit_test(a_moment_keeps_the_first_of_its_largest_instants),
+        cmocka_unit_test(streams_share_the_limit_but_not_what_they_free),
         cmocka_unit_test(without_room_nothing_more_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
