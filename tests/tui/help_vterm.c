@@ -196,3 +196,38 @@ void oc_pty_end(struct oc_pty *pty)
     close(pty->master);
     vterm_free(pty->vterm);
 }
+
+/* The rows that the program says it drew, from its own :save-screen without a terminal. */
+static char *rows_on_canvas(int width, int height, const char *opened, const char *keys, const char *options)
+{
+    char script[64] = "/tmp/oomcast-script-XXXXXX", saved[80], command[512];
+    int fd = mkstemp(script);
+    assert_true(fd >= 0);
+    snprintf(saved, sizeof saved, "%s.screen", script);
+    FILE *file = fdopen(fd, "w");
+    fprintf(file, ":size %d %d\n%s%s:save-screen %s\n", width, height, keys, keys[0] ? "\n" : "", saved);
+    fclose(file);
+    snprintf(command, sizeof command, "%s --no-live --no-display %s --script %s %s", OOMCAST_BIN, options, script,
+             opened);
+    assert_int_equal(system(command), 0);
+    char *text = calloc(1, 1 << 17);
+    file = fopen(saved, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 17) - 1, file) > 0);
+    fclose(file);
+    unlink(script);
+    unlink(saved);
+    char *rows = strchr(text, '\n') + 1, *end = strstr(rows, "\nstyles\n");
+    assert_non_null(end);
+    end[1] = '\0';
+    memmove(text, rows, strlen(rows) + 1);
+    return text;
+}
+
+void oc_pty_same_rows(struct oc_pty *pty, const char *file, const char *keys, const char *options)
+{
+    char *expected = rows_on_canvas(pty->width, pty->height, file, keys, options), *text = oc_pty_text(pty);
+    assert_string_equal(text, expected);
+    free(expected);
+    free(text);
+}

@@ -45,6 +45,10 @@ bool oc_pty_restored(struct oc_pty *pty);
 /* The rows of the screen, blanks at their ends cut off, each ended by a newline. The caller frees it. */
 char *oc_pty_text(struct oc_pty *pty);
 
+/* Fails the test unless the rows are those that the program says it draws after these keys, from its own :save-screen
+ * without a terminal. */
+void oc_pty_same_rows(struct oc_pty *pty, const char *file, const char *keys, const char *options);
+
 /* Background of a cell as 0xrrggbb, or -1 when it is the terminal's own or of a palette. */
 long oc_pty_rgb(struct oc_pty *pty, int x, int y);
 

@@ -25,41 +25,6 @@ static void start(struct oc_pty *pty, int width, int height, const char *const *
     oc_pty_settle(pty, 150);
 }
 
-/* The rows that the program says it drew, from its own :save-screen without a terminal. */
-static char *rows_on_canvas(int width, int height, const char *keys, const char *options)
-{
-    char script[64] = "/tmp/oomcast-script-XXXXXX", saved[80], command[512];
-    int fd = mkstemp(script);
-    assert_true(fd >= 0);
-    snprintf(saved, sizeof saved, "%s.screen", script);
-    FILE *file = fdopen(fd, "w");
-    fprintf(file, ":size %d %d\n%s%s:save-screen %s\n", width, height, keys, keys[0] ? "\n" : "", saved);
-    fclose(file);
-    snprintf(command, sizeof command, "%s --no-live --no-display %s --script %s %s", OOMCAST_BIN, options, script,
-             example);
-    assert_int_equal(system(command), 0);
-    char *text = calloc(1, 1 << 17);
-    file = fopen(saved, "r");
-    assert_non_null(file);
-    assert_true(fread(text, 1, (1 << 17) - 1, file) > 0);
-    fclose(file);
-    unlink(script);
-    unlink(saved);
-    char *rows = strchr(text, '\n') + 1, *end = strstr(rows, "\nstyles\n");
-    assert_non_null(end);
-    end[1] = '\0';
-    memmove(text, rows, strlen(rows) + 1);
-    return text;
-}
-
-static void assert_same_rows(struct oc_pty *pty, const char *keys, const char *options)
-{
-    char *expected = rows_on_canvas(pty->width, pty->height, keys, options), *text = oc_pty_text(pty);
-    assert_string_equal(text, expected);
-    free(expected);
-    free(text);
-}
-
 static void the_terminal_shows_the_canvas(void **state)
 {
     (void)state;
@@ -68,10 +33,10 @@ static void the_terminal_shows_the_canvas(void **state)
         struct oc_pty pty;
         start(&pty, sizes[i][0], sizes[i][1], NULL);
         assert_true(pty.alternate && !pty.cursor);
-        assert_same_rows(&pty, "", "");
+        oc_pty_same_rows(&pty, example, "", "");
         oc_pty_keys(&pty, "b");
         oc_pty_keys(&pty, "l");
-        assert_same_rows(&pty, "bl", "");
+        oc_pty_same_rows(&pty, example, "bl", "");
         oc_pty_end(&pty);
     }
 }
@@ -97,7 +62,7 @@ static void the_terminal_shows_every_view(void **state)
                 char key[2] = {(char)('0' + view), '\0'};
                 oc_pty_keys(&pty, key);
                 strcat(keys, key);
-                assert_same_rows(&pty, keys, kinds[k].options);
+                oc_pty_same_rows(&pty, example, keys, kinds[k].options);
             }
             oc_pty_end(&pty);
         }
@@ -172,7 +137,7 @@ static void without_colour_letters_fill_the_bars(void **state)
         if (strstr(cases[i].options, "--ascii"))
             for (char *at = text; *at; at++) assert_true((unsigned char)*at < 0x80);
         free(text);
-        assert_same_rows(&pty, "", cases[i].options);
+        oc_pty_same_rows(&pty, example, "", cases[i].options);
         oc_pty_end(&pty);
     }
 }
@@ -280,7 +245,7 @@ static void suspended_and_resumed_it_draws_again(void **state)
     free(text);
     oc_pty_settle(&pty, 700);
     assert_true(pty.alternate);
-    assert_same_rows(&pty, "", "");
+    oc_pty_same_rows(&pty, example, "", "");
     oc_pty_keys(&pty, "q");
     assert_true(oc_pty_wait(&pty));
     assert_true(oc_pty_restored(&pty));
@@ -310,7 +275,7 @@ static void a_resize_is_followed(void **state)
     static const int sizes[][2] = {{120, 40}, {40, 10}, {300, 80}, {39, 9}, {5, 2}, {1, 1}, {60, 20}, {80, 24}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         oc_pty_resize(&pty, sizes[i][0], sizes[i][1]);
-        if (sizes[i][0] >= 39) assert_same_rows(&pty, "", "");
+        if (sizes[i][0] >= 39) oc_pty_same_rows(&pty, example, "", "");
     }
     for (int width = 40; width <= 300; width += 20)
         for (int height = 10; height <= 80; height += 14) oc_pty_resize(&pty, width, height);
@@ -345,17 +310,17 @@ static void keys_are_understood_in_every_form(void **state)
     struct oc_pty pty;
     start(&pty, 80, 24, NULL);
     oc_pty_keys(&pty, "\033[B");
-    assert_same_rows(&pty, "j", "");
+    oc_pty_same_rows(&pty, example, "j", "");
     oc_pty_keys(&pty, "\033OB");
-    assert_same_rows(&pty, "jj", "");
+    oc_pty_same_rows(&pty, example, "jj", "");
     oc_pty_keys(&pty, "\033[A\033OA");
-    assert_same_rows(&pty, "", "");
+    oc_pty_same_rows(&pty, example, "", "");
     oc_pty_keys(&pty, "\033[1;5P\033[200~\033"); /* nothing that this program knows */
-    assert_same_rows(&pty, "", "");
+    oc_pty_same_rows(&pty, example, "", "");
     oc_pty_keys(&pty, "\r");
     assert_true(pty.cursor);
     oc_pty_keys(&pty, "\177\010\033");
-    assert_same_rows(&pty, "", "");
+    oc_pty_same_rows(&pty, example, "", "");
     oc_pty_end(&pty);
 }
 
