@@ -3,20 +3,25 @@
  *
  *     check_gpu            the object, on standard output
  *     check_gpu --quick    the same of every fifth plan
+ *     check_gpu --context  bytes of the context, or null
+ *     check_gpu --one      one small run, for compute-sanitizer
+ *     check_gpu --endless  runs until it gets TERM, then says "cancelled"
  *     check_gpu --trace    allocations of a dry run, for tests/gpu/replay_torch.py: "a HANDLE BYTES" and "f HANDLE"
- * lines, then "peak REQUESTED ALLOCATED RESERVED" */
+ *                          lines, then "peak RESERVED" */
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "oomcast/alloc.h"
 #include "oomcast/probe.h"
+#include "probes/shards.h"
 #include "probes/te.h"
 #include "tests/probes/help_plan.h"
 
-enum { MIXED = 42, MEGATRON = 36, PLANS = MIXED + HELP_FAMILIES + MEGATRON, SKIPPED = 77 };
+enum { MIXED = 42, MEGATRON = 36, FSDP2 = 18, PLANS = MIXED + HELP_FAMILIES + MEGATRON + FSDP2, SKIPPED = 77 };
 
 static int failures, stride = 1;
 
@@ -25,7 +30,8 @@ static struct oc_plan plan_number(int i)
 {
     struct oc_plan plan = i < MIXED                   ? help_mixed_plan(i)
                           : i < MIXED + HELP_FAMILIES ? help_family_plan(i - MIXED)
-                                                      : help_megatron_plan(i - MIXED - HELP_FAMILIES);
+                          : i < PLANS - FSDP2         ? help_megatron_plan(i - MIXED - HELP_FAMILIES)
+                                                      : help_fsdp2_plan(i - PLANS + FSDP2);
     if (i % 7 == 3) {
         plan.c.model_hidden = 192, plan.c.model_ffn = 320, plan.c.model_vocab = plan.vocab = 1031;
         plan.c.batch_seq = 130, plan.c.model_max_positions = 140;
@@ -93,6 +99,7 @@ static bool run_step(struct step *step, const struct oc_plan *plan, enum oc_devi
         step->train.micro_batch = i;
         oc_micro_batch(&step->train);
     }
+    oc_ddp_reduce(&step->train);
     step->backend.sync(&step->backend);
     return !oc_train_stopped(&step->train);
 }
@@ -104,10 +111,16 @@ static void end_step(struct step *step)
     if (step->backend.close) step->backend.close(&step->backend);
 }
 
+/* Of a parameter, or of this rank's share of it. */
+static const struct oc_tensor *gradient(const struct step *step, int param)
+{
+    return (step->train.shards ? step->train.units : step->train.params)[param].grad;
+}
+
 /* |a - b| / |b| of the gradients of one parameter. */
 static double distance(const struct step *a, const struct step *b, int param)
 {
-    const struct oc_tensor *x = a->train.params[param].grad, *y = b->train.params[param].grad;
+    const struct oc_tensor *x = gradient(a, param), *y = gradient(b, param);
     struct step *device = (struct step *)(uintptr_t)a;
     struct oc_array copy = {malloc((size_t)x->bytes), x->array.dtype};
     double difference = 0, length = 0;
@@ -224,6 +237,40 @@ static bool check_device(void)
     return true;
 }
 
+/* ---- Single runs ---- */
+
+static volatile sig_atomic_t told;
+
+static void tell(int signal)
+{
+    (void)signal;
+    told = 1;
+}
+
+static bool go_on(void *user, const char *phase, int step, int steps)
+{
+    (void)user, (void)phase, (void)step, (void)steps;
+    return !told;
+}
+
+/* Small matrices, but larger than a block of any kernel; until it is told to end, unless `steps` says so. */
+static int run_one(int steps, bool context)
+{
+    static struct oc_probe_result result;
+    const struct oc_plan plan = plan_number(3);
+    const struct oc_probe_options options = {.device = OC_DEVICE_CUDA, .steps = steps, .progress = go_on};
+    signal(SIGTERM, tell);
+    oc_probe_run(&plan, &options, &result);
+    if (context && result.bytes.context_known)
+        printf("%" PRIu64 "\n", result.bytes.context);
+    else
+        printf("%s\n", context                               ? "null"
+                       : result.status == OC_PROBE_CANCELLED ? "cancelled"
+                       : result.status == OC_PROBE_DONE      ? "done"
+                                                             : result.why);
+    return result.status == OC_PROBE_DONE || result.status == OC_PROBE_CANCELLED ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* ---- A trace ---- */
 
 static void print_event(void *user, uint32_t handle, uint64_t bytes)
@@ -248,6 +295,9 @@ static int print_trace(void)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--trace") == 0) return print_trace();
+    if (argc > 1 && strcmp(argv[1], "--context") == 0) return run_one(2, true);
+    if (argc > 1 && strcmp(argv[1], "--one") == 0) return run_one(2, false);
+    if (argc > 1 && strcmp(argv[1], "--endless") == 0) return run_one(1 << 30, false);
     if (argc > 1 && strcmp(argv[1], "--quick") == 0) stride = 5;
     if (!check_device()) return SKIPPED;
     check_bytes();
