@@ -67,6 +67,20 @@ static void put_list(struct oc_buffer *out, const struct oc_advices *advices, en
     }
 }
 
+static void put_text(const struct oc_args *args, const struct oc_session *session, const struct oc_advices *advices,
+                     struct oc_buffer *out)
+{
+    struct oc_buffer line = {0};
+    oc_verdict_text(&session->answer, args->unit, &line);
+    if (line.data) oc_put_wrapped(out, line.data, 0, 0, WIDTH);
+    oc_buffer_free(&line);
+    oc_putf(out, "\n%s\n", oc_advices_heading(advices));
+    put_list(out, advices, args->unit);
+    if (advices->n || !advices->has_nearest) return;
+    put_head(out, args->unit);
+    put_advice(out, advices, &advices->nearest, args->unit);
+}
+
 enum oc_exit oc_cli_advise(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error)
 {
     struct oc_session *session = oc_cli_answer(args, false, error);
@@ -79,17 +93,10 @@ enum oc_exit oc_cli_advise(const struct oc_args *args, struct oc_buffer *out, st
         status = OC_EXIT_INTERNAL;
     } else if (!oc_advise(&session->input.c.config, alloc, advices, error)) {
         status = oc_cli_status(error);
+    } else if (args->json) {
+        oc_advices_json(&session->answer.plan, advices, out);
     } else {
-        struct oc_buffer line = {0};
-        oc_verdict_text(&session->answer, args->unit, &line);
-        if (line.data) oc_put_wrapped(out, line.data, 0, 0, WIDTH);
-        oc_buffer_free(&line);
-        oc_putf(out, "\n%s\n", oc_advices_heading(advices));
-        put_list(out, advices, args->unit);
-        if (!advices->n && advices->has_nearest) {
-            put_head(out, args->unit);
-            put_advice(out, advices, &advices->nearest, args->unit);
-        }
+        put_text(args, session, advices, out);
     }
     oc_alloc_destroy(alloc);
     free(advices);

@@ -218,6 +218,7 @@ static const struct flag flags[] = {
     {"--merge", 0, "DIR|FILE|-", PROBE, set_merge, 0, "run nothing: show what the ranks of a run have left, and who is missing"},
     {"--full", 0, NULL, PROBE, ON(full), "at full size, nothing cut; dry always is"},
     {"--json", 0, NULL, PROBE, ON(json), "one JSON object a line: progress, then the result"},
+    {"--json", 0, NULL, ADVISE | COMPARE | SWEEP, ON(json), "for programs: one JSON document, bytes as they are"},
     {"--ppid", 0, "PID", PROBE, set_parent, 0, NULL},
     {"--polite", 0, NULL, PROBE, ON(polite), NULL},
     {"--quiet", 0, "SECONDS", PROBE, set_quiet, 0, NULL},

@@ -195,6 +195,81 @@ static void put_entries(struct oc_buffer *out, const struct pair *pair, bool all
             c->n_same);
 }
 
+/* ---- JSON ---- */
+
+static void put_side_json(struct oc_json *json, const char *key, const struct oc_session *session,
+                          const char *const *sets, int n_sets, const struct oc_instant *at)
+{
+    const struct oc_rank *rank = worst(session);
+    char where[96];
+    oc_json_object(json, key, false);
+    oc_json_array(json, "files", true);
+    for (int i = 0; i < session->input.n_files; i++) oc_json_string(json, NULL, session->input.files[i]);
+    oc_json_close(json);
+    oc_json_array(json, "set", true);
+    for (int i = 0; i < n_sets; i++) oc_json_string(json, NULL, sets[i]);
+    oc_json_close(json);
+    oc_json_signed(json, "stage", rank->stage);
+    oc_json_string(json, "moment", oc_moment_name(at->place.moment));
+    oc_json_string(json, "where", oc_place_text(&at->place, where, sizeof where));
+    oc_json_unsigned(json, "allocated", at->allocated);
+    oc_json_classes(json, "classes", at->classes);
+    oc_json_unsigned(json, "reserved", rank->reserved);
+    oc_json_unsigned(json, "device", oc_middle(oc_device(&session->answer.plan, rank)));
+    oc_json_gpu(json, &session->answer.plan.c);
+    oc_json_verdict(json, &session->answer.plan, &session->answer.verdict);
+    oc_json_close(json);
+}
+
+/* Bytes that the option alone changes A's peak by; null where A does not resolve with B's value. */
+static void put_option_json(struct oc_json *json, const struct oc_comparison *c,
+                            const struct oc_option_difference *difference)
+{
+    oc_json_object(json, NULL, true);
+    oc_json_string(json, "key", oc_option(difference->option)->key);
+    oc_json_option(json, "a", &c->a.plan->c, difference->option);
+    oc_json_option(json, "b", &c->b.plan->c, difference->option);
+    oc_json_bool(json, "given", difference->given);
+    if (difference->alone)
+        oc_json_signed(json, "alone", difference->change);
+    else
+        oc_json_null(json, "alone");
+    oc_json_close(json);
+}
+
+static void put_entry_json(struct oc_json *json, const struct oc_comparison *c, const struct oc_entry_difference *d)
+{
+    const struct oc_entry *entry = d->a ? d->a : d->b;
+    char text[400];
+    oc_json_object(json, NULL, true);
+    oc_json_string(json, "class", oc_class_name((enum oc_class)entry->class));
+    oc_json_string(json, "name", d->name);
+    oc_json_string(json, "copy", entry->copy ? entry->copy : "");
+    oc_json_unsigned(json, "a", d->bytes_a);
+    oc_json_unsigned(json, "b", d->bytes_b);
+    oc_json_signed(json, "difference", (int64_t)(d->bytes_a - d->bytes_b));
+    oc_json_string(json, "why", oc_difference_text(c, d, text, sizeof text));
+    oc_json_close(json);
+}
+
+static void put_json(struct oc_buffer *out, const struct oc_args *args, const struct pair *pair)
+{
+    struct oc_json json = {.out = out};
+    const struct oc_comparison *c = pair->comparison;
+    oc_json_begin(&json);
+    oc_json_string(&json, "at", c->moment == OC_AT_PEAK ? "peak" : oc_moment_name((enum oc_moment)c->moment));
+    put_side_json(&json, "a", pair->a, args->sets, args->n_sets, &c->at_a);
+    put_side_json(&json, "b", pair->b, args->against, args->n_against, &c->at_b);
+    oc_json_array(&json, "options", false);
+    for (int i = 0; i < c->n_options; i++) put_option_json(&json, c, &c->options[i]);
+    oc_json_close(&json);
+    oc_json_array(&json, "entries", false); /* all that differ: they add up to a - b */
+    for (int i = 0; i < c->n_entries; i++) put_entry_json(&json, c, &c->entries[i]);
+    oc_json_close(&json);
+    oc_json_signed(&json, "same", c->n_same);
+    oc_json_close(&json);
+}
+
 static void put_all(struct oc_buffer *out, const struct oc_args *args, const struct pair *pair)
 {
     oc_put(out, "oomcast " OOMCAST_VERSION ": A against B\n\n");
@@ -219,7 +294,7 @@ enum oc_exit oc_cli_compare(const struct oc_args *args, struct oc_buffer *out, s
     } else {
         const struct oc_side a = side_of(pair.a), b = side_of(pair.b);
         oc_compare(&a, &b, args->moment, pair.comparison);
-        put_all(out, args, &pair);
+        (args->json ? put_json : put_all)(out, args, &pair);
     }
     free(pair.comparison);
     oc_cli_release(pair.a);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tui/cli/cli.h"
+#include "tui/report/report.h"
 
 enum { AXES = 2, VALUES = 64, TEXT = 24 };
 
@@ -185,6 +186,60 @@ static void put_legend(struct oc_buffer *out, const struct sweep *sweep)
     if (sweep->any_refused) oc_putf(out, "%s  - is refused\n", sweep->any_over ? "" : "\n");
 }
 
+/* ---- JSON ---- */
+
+static void put_point(struct oc_json *json, struct sweep *sweep, int row, int column)
+{
+    const int at[AXES] = {row, column};
+    struct oc_config config = sweep->config;
+    struct oc_error error = {0};
+    oc_json_object(json, NULL, false);
+    oc_json_object(json, "values", true);
+    for (int i = 0; i < sweep->n_axes; i++) {
+        const enum oc_option_id id = sweep->axes[i].option;
+        oc_option_set(&config, id, sweep->axes[i].values[at[i]], NULL);
+        oc_json_option(json, oc_option(id)->key, &config, id);
+    }
+    oc_json_close(json);
+    if (answer_at(sweep, row, column, &error)) {
+        const struct oc_rank *rank = worst(sweep);
+        oc_json_signed(json, "worst_stage", sweep->answer.verdict.worst_stage);
+        oc_json_string(json, "moment", oc_moment_name(rank->peak.place.moment));
+        oc_json_unsigned(json, "allocated", rank->peak.allocated);
+        oc_json_unsigned(json, "reserved", rank->reserved);
+        oc_json_unsigned(json, "device", oc_middle(sweep->answer.verdict.device));
+        oc_json_classes(json, "classes", rank->peak.classes);
+        oc_json_verdict(json, &sweep->answer.plan, &sweep->answer.verdict);
+    } else {
+        oc_json_string(json, "refused", error.message);
+    }
+    oc_json_close(json);
+}
+
+static void put_json(struct oc_buffer *out, struct sweep *sweep)
+{
+    struct oc_json json = {.out = out};
+    const int columns = sweep->n_axes == AXES ? sweep->axes[1].n : 1;
+    oc_json_begin(&json);
+    oc_json_array(&json, "options", true);
+    for (int i = 0; i < sweep->n_axes; i++) oc_json_string(&json, NULL, oc_option(sweep->axes[i].option)->key);
+    oc_json_close(&json);
+    oc_json_array(&json, "points", false);
+    for (int row = 0; row < sweep->axes[0].n; row++)
+        for (int column = 0; column < columns; column++) put_point(&json, sweep, row, column);
+    oc_json_close(&json);
+    oc_json_close(&json);
+}
+
+static void put_text(struct oc_buffer *out, struct sweep *sweep)
+{
+    if (sweep->n_axes == 1)
+        put_list(out, sweep);
+    else
+        put_table(out, sweep);
+    put_legend(out, sweep);
+}
+
 enum oc_exit oc_cli_sweep(const struct oc_args *args, struct oc_buffer *out, struct oc_error *error)
 {
     struct oc_args files = *args;
@@ -201,11 +256,7 @@ enum oc_exit oc_cli_sweep(const struct oc_args *args, struct oc_buffer *out, str
     }
     if (done) {
         sweep->config = input->c.config;
-        if (sweep->n_axes == 1)
-            put_list(out, sweep);
-        else
-            put_table(out, sweep);
-        put_legend(out, sweep);
+        (args->json ? put_json : put_text)(out, sweep);
     }
     oc_alloc_destroy(alloc);
     free(input);

@@ -6,6 +6,7 @@
 
 #include "oomcast/model.h"
 
+#include "tui/report/buffer.h"
 #include "tui/report/units.h"
 
 /* "+32.9 %", or "same". */
@@ -23,5 +24,8 @@ const char *oc_effect_heading(enum oc_effect effect);
 
 /* What the list is, in one sentence: it fits or not, one change or several. */
 const char *oc_advices_heading(const struct oc_advices *advices);
+
+/* All of it for programs: the configuration as it is under "now", the changes under "advice". */
+void oc_advices_json(const struct oc_plan *plan, const struct oc_advices *advices, struct oc_buffer *out);
 
 #endif

@@ -153,21 +153,19 @@ void oc_json_rank(struct oc_json *json, const char *key, const struct oc_plan *p
 
 /* ---- the whole report ---- */
 
-static void put_option(struct oc_json *json, const struct oc_config *config, int id)
+void oc_json_option(struct oc_json *json, const char *key, const struct oc_config *config, enum oc_option_id id)
 {
-    const struct oc_option *option = oc_option((enum oc_option_id)id);
+    const struct oc_option *option = oc_option(id);
     char text[256];
     switch (option->type) {
-    case OC_T_INT: oc_json_signed(json, option->key, oc_option_get(config, (enum oc_option_id)id)); break;
-    case OC_T_BOOL: oc_json_bool(json, option->key, oc_option_get(config, (enum oc_option_id)id) != 0); break;
+    case OC_T_INT: oc_json_signed(json, key, oc_option_get(config, id)); break;
+    case OC_T_BOOL: oc_json_bool(json, key, oc_option_get(config, id) != 0); break;
     case OC_T_FLOAT:
-        oc_json_number(json, option->key, *(const double *)(const void *)((const char *)config + option->offset));
+        oc_json_number(json, key, *(const double *)(const void *)((const char *)config + option->offset));
         break;
     case OC_T_ENUM:
     case OC_T_SET:
-    case OC_T_STRING:
-        oc_json_string(json, option->key, oc_option_text(config, (enum oc_option_id)id, text, sizeof text));
-        break;
+    case OC_T_STRING: oc_json_string(json, key, oc_option_text(config, id, text, sizeof text)); break;
     }
 }
 
@@ -260,34 +258,42 @@ static void put_warnings(struct oc_json *json, const struct oc_report *report)
     oc_json_close(json);
 }
 
-static void put_verdict(struct oc_json *json, const struct oc_answer *answer)
+void oc_json_verdict(struct oc_json *json, const struct oc_plan *plan, const struct oc_verdict *verdict)
 {
-    const struct oc_verdict *verdict = &answer->verdict;
-    oc_json_signed(json, "worst_stage", verdict->worst_stage);
-    if (answer->plan.c.gpu[0])
-        oc_json_string(json, "gpu", answer->plan.c.gpu);
-    else
-        oc_json_null(json, "gpu");
     if (!verdict->known) { /* no GPU was named */
         static const char *const keys[] = {"capacity", "fits", "tight", "headroom"};
         for (int i = 0; i < 4; i++) oc_json_null(json, keys[i]);
         return;
     }
-    oc_json_unsigned(json, "capacity", answer->plan.capacity);
+    oc_json_unsigned(json, "capacity", plan->capacity);
     oc_json_bool(json, "fits", verdict->fits);
     oc_json_bool(json, "tight", verdict->tight);
     oc_json_signed(json, "headroom", verdict->headroom);
+}
+
+void oc_json_gpu(struct oc_json *json, const struct oc_config *config)
+{
+    if (config->gpu[0])
+        oc_json_string(json, "gpu", config->gpu);
+    else
+        oc_json_null(json, "gpu");
+}
+
+void oc_json_begin(struct oc_json *json)
+{
+    oc_json_object(json, NULL, false);
+    oc_json_signed(json, "schema", 1);
+    oc_json_string(json, "tool", "oomcast " OOMCAST_VERSION);
 }
 
 void oc_report_json(const struct oc_report *report, struct oc_buffer *out)
 {
     const struct oc_answer *answer = report->answer;
     struct oc_json json = {.out = out};
-    oc_json_object(&json, NULL, false);
-    oc_json_signed(&json, "schema", 1);
-    oc_json_string(&json, "tool", "oomcast " OOMCAST_VERSION);
+    oc_json_begin(&json);
     oc_json_object(&json, "config", false);
-    for (int id = 0; id < OC_OPTIONS; id++) put_option(&json, &answer->plan.c, id);
+    for (int id = 0; id < OC_OPTIONS; id++)
+        oc_json_option(&json, oc_option((enum oc_option_id)id)->key, &answer->plan.c, (enum oc_option_id)id);
     oc_json_close(&json);
     put_origins(&json, report->input);
     put_assumed(&json, report);
@@ -299,7 +305,9 @@ void oc_report_json(const struct oc_report *report, struct oc_buffer *out)
     for (int i = 0; i < answer->n_ranks; i++)
         oc_json_rank(&json, NULL, &answer->plan, &answer->ranks[i], report->ledgers ? &report->ledgers[i] : NULL);
     oc_json_close(&json);
-    put_verdict(&json, answer);
+    oc_json_signed(&json, "worst_stage", answer->verdict.worst_stage);
+    oc_json_gpu(&json, &answer->plan.c);
+    oc_json_verdict(&json, &answer->plan, &answer->verdict);
     put_unmodelled(&json, report->input);
     put_warnings(&json, report);
     oc_json_close(&json);

@@ -42,6 +42,13 @@ bool oc_still_assumed(const struct oc_input *input, const struct oc_note *note);
 void oc_json_rank(struct oc_json *json, const char *key, const struct oc_plan *plan, const struct oc_rank *rank,
                   const struct oc_ledger *ledger);
 
+/* The document's object, with "schema" and "tool"; and what several documents have: an option's value in its own type
+ * under `key`, "gpu", and "capacity", "fits", "tight" and "headroom", which are null without a GPU. */
+void oc_json_begin(struct oc_json *json);
+void oc_json_option(struct oc_json *json, const char *key, const struct oc_config *config, enum oc_option_id id);
+void oc_json_gpu(struct oc_json *json, const struct oc_config *config);
+void oc_json_verdict(struct oc_json *json, const struct oc_plan *plan, const struct oc_verdict *verdict);
+
 /* {"weights": bytes, ...}, on one line. */
 void oc_json_classes(struct oc_json *json, const char *key, const uint64_t classes[OC_CLASSES]);
 
