@@ -132,6 +132,18 @@ static bool on_device(const struct oc_plan *plan)
     return plan->c.offload_optimizer == OC_OFFLOAD_NONE;
 }
 
+/* ZeRO moves the module's parameters to the host before it joins them; BF16_Optimizer flattens them where they are, and
+ * the allocator keeps what they lay in. */
+static bool unflattened(const struct oc_plan *plan, struct oc_state *state)
+{
+    *state = (struct oc_state){.class = OC_WEIGHTS,
+                               .dtype = plan->dt.weights,
+                               .birth = OC_AT(INIT),
+                               .death = OC_AT_SUB(INIT, 1),
+                               .why = "the module's own tensors, until they have been copied into the flat buffer"};
+    return oc_deepspeed_engine(plan) == OC_ENGINE_BF16;
+}
+
 static bool weights(const struct oc_plan *plan, struct oc_state *state)
 {
     const enum oc_engine engine = oc_deepspeed_engine(plan);
@@ -267,18 +279,20 @@ static bool moment2(const struct oc_plan *plan, struct oc_state *state)
     return moment(plan, state, plan->dt.moment2);
 }
 
-static const struct oc_state_rule states[] = {{"weights", ZERO12, "", weights},
-                                              {"master", ZERO12, "", master},
-                                              {"fp32 gradient sums", BF16, "0.7", summed},
-                                              {"partitioned gradients", ZERO3 ":722", "", partitioned},
-                                              {"gradients", FP16, "", gradients},
-                                              {"fresh gradients", ZERO12, "", fresh},
-                                              {"averaged gradients", ZERO12 ":2326", "", averaged},
-                                              {"flattened gradients", ZERO12 ":2326", "", joined},
-                                              {"fp32 gradients for the step", ZERO12 ":2326; " FP16, "", widened},
-                                              {"exp_avg", ZERO12 " initialize_optimizer_states", "", moment1},
-                                              {"exp_avg_sq", ZERO12 " initialize_optimizer_states", "", moment2},
-                                              {0}};
+static const struct oc_state_rule states[] = {
+    {"weights as made", BF16 " _flatten_dense_tensors_aligned", "", unflattened},
+    {"weights", ZERO12, "", weights},
+    {"master", ZERO12, "", master},
+    {"fp32 gradient sums", BF16, "0.7", summed},
+    {"partitioned gradients", ZERO3 ":722", "", partitioned},
+    {"gradients", FP16, "", gradients},
+    {"fresh gradients", ZERO12, "", fresh},
+    {"averaged gradients", ZERO12 ":2326", "", averaged},
+    {"flattened gradients", ZERO12 ":2326", "", joined},
+    {"fp32 gradients for the step", ZERO12 ":2326; " FP16, "", widened},
+    {"exp_avg", ZERO12 " initialize_optimizer_states", "", moment1},
+    {"exp_avg_sq", ZERO12 " initialize_optimizer_states", "", moment2},
+    {0}};
 
 const struct oc_framework_rules oc_deepspeed_rules = {.name = "DeepSpeed",
                                                       .source = "deepspeedai/DeepSpeed @edaa7221",

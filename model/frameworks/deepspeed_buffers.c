@@ -110,18 +110,20 @@ static void add_widened(struct oc_build *build)
     oc_build_add(build, &wide);
 }
 
-/* BF16_Optimizer under the pipeline engine reduces its sums in buckets of 5e8 elements, joined first. */
-static void add_summed_bucket(struct oc_build *build)
+/* BF16_Optimizer hands the pipeline engine one flat tensor of sums a group, each larger than a bucket of 5e8 elements,
+ * so that none is joined; the engine reduces in 16 bits (communication_data_type), through a copy of the whole of it.
+ */
+static void add_narrowed_sums(struct oc_build *build)
 {
     const struct oc_plan *plan = build->plan;
-    const uint64_t all = oc_build_total(build), bucket = 500000000;
     if (oc_deepspeed_engine(plan) != OC_ENGINE_BF16 || plan->dp == 1) return;
-    struct oc_entry flat = oc_buffer_entry("flattened sums", "5e8 elements at a time are joined for the reduction",
-                                           "deepspeed/runtime/engine.py buffered_allreduce_fallback",
-                                           all < bucket ? all : bucket, OC_FP32);
-    flat.birth = OC_AT_SUB(REDUCE, 1);
-    flat.death = OC_AT_SUB(REDUCE, 2);
-    oc_build_add(build, &flat);
+    struct oc_entry narrow =
+        oc_buffer_entry("sums in 16 bits", "a group's fp32 sums are cast whole for the reduction",
+                        "deepspeed/runtime/engine.py allreduce_bucket", oc_build_total(build), plan->dt.weights);
+    narrow.class = OC_GRADIENTS;
+    narrow.birth = OC_AT_SUB(REDUCE, 1);
+    narrow.death = OC_AT_SUB(REDUCE, 2);
+    oc_build_add(build, &narrow);
 }
 
 /* PyTorch before 1.13 gathered a list of shards through a flat tensor as large as all of them. */
@@ -285,7 +287,7 @@ void oc_deepspeed_buffers(struct oc_build *build)
     add_buckets(build);
     add_flattened(build);
     add_widened(build);
-    add_summed_bucket(build);
+    add_narrowed_sums(build);
     add_gathered_list(build);
     if (oc_deepspeed_engine(build->plan) == OC_ENGINE_ZERO3) add_stage3(build);
     add_pipeline(build);

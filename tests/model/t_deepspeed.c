@@ -115,6 +115,22 @@ static void fp16_optimizer(void **state)
                      14 * p); /* states are there before the first step */
 }
 
+/* BF16_Optimizer flattens the module's tensors on the GPU, and its sums travel through a 16-bit copy of all of them. */
+static void bf16_optimizer_copies_whole(void **state)
+{
+    (void)state;
+    const struct oc_rank rank =
+        rank_of(HELP_WORDS(LLAMA, "precision=bf16", "precision.grads=fp32", "parallel.zero=1"), 0);
+    uint64_t narrow = 0;
+    for (int i = 0; i < ledger.n_entries; i++)
+        if (!strcmp(ledger.entries[i].name, "sums in 16 bits")) narrow += ledger.entries[i].bytes;
+    assert_int_equal(narrow, 2 * rank.params);
+    assert_int_equal(copy_bytes("weights as made"), 2 * rank.params);
+    assert_true(rank.moments[OC_STEADY][OC_M_REDUCE].classes[OC_GRADIENTS] >=
+                rank.moments[OC_STEADY][OC_M_STEP].classes[OC_GRADIENTS] + 2 * rank.params);
+    assert_true(rank.moments[OC_STEADY][OC_M_FORWARD].classes[OC_WEIGHTS] < 3 * rank.params);
+}
+
 static void bf16_optimizer_sums_in_fp32(void **state)
 {
     (void)state;
@@ -210,6 +226,7 @@ int main(void)
         cmocka_unit_test(the_estimators_states),
         cmocka_unit_test(each_stage_shares_more),
         cmocka_unit_test(fp16_optimizer),
+        cmocka_unit_test(bf16_optimizer_copies_whole),
         cmocka_unit_test(bf16_optimizer_sums_in_fp32),
         cmocka_unit_test(buckets),
         cmocka_unit_test(measured_pipeline),
