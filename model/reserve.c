@@ -119,12 +119,35 @@ static void renew(struct replay *replay)
 /* Whether this event is the first of a step, or the first behind one in which nothing is born. */
 static bool comes_to_step(struct replay *replay, enum oc_moment moment)
 {
-    const bool next = moment < replay->moment;
-    if (next && replay->stepped) replay->stepped = false; /* the next iteration begins */
-    const bool here = !replay->stepped && (moment >= OC_M_STEP || (next && replay->moment >= OC_M_REDUCE));
+    bool here = false;
+    if (moment < replay->moment) { /* the next iteration begins */
+        here = !replay->stepped && replay->moment >= OC_M_REDUCE;
+        replay->stepped = false;
+    }
     replay->moment = moment;
-    if (here && moment >= OC_M_STEP) replay->stepped = true;
+    if (moment >= OC_M_STEP && !replay->stepped) here = replay->stepped = true;
     return here;
+}
+
+/* What is made in one instant outside slots is made layer by layer, not entry by entry: the instances of all entries
+ * that are born then. */
+static void bear_by_layers(struct replay *replay, int entry)
+{
+    const struct oc_ledger *ledger = replay->ledger;
+    const struct oc_tick tick = ledger->entries[entry].birth;
+    uint32_t most = 0;
+    for (int i = entry; i < ledger->n_entries; i++)
+        if (same_tick(ledger->entries[i].birth, tick) && ledger->entries[i].count > most)
+            most = ledger->entries[i].count;
+    for (uint32_t n = 0; n < most; n++)
+        for (int i = entry; i < ledger->n_entries && !replay->failed; i++) {
+            const struct oc_entry *other = &ledger->entries[i];
+            const struct holder *holder = &replay->holders[i];
+            if (!same_tick(other->birth, tick) || oc_entry_life(other) != OC_LIFE_STATIC) continue;
+            if (!holder->bytes || n >= (holder->shared ? 1 : other->count)) continue;
+            uint32_t *handle = &replay->handles[holder->first + n];
+            if (!*handle) replay->failed = !oc_alloc_get(replay->alloc, holder->bytes, handle);
+        }
 }
 
 static bool replay_event(const struct oc_event *event, void *user)
@@ -135,7 +158,10 @@ static bool replay_event(const struct oc_event *event, void *user)
     if (!holder->bytes || (holder->shared && event->instance)) return true;
     uint32_t *handle = &replay->handles[holder->first + (size_t)event->instance];
     if (event->birth) {
-        replay->failed = !oc_alloc_get(replay->alloc, holder->bytes, handle);
+        if (oc_entry_life(&replay->ledger->entries[event->entry]) != OC_LIFE_STATIC)
+            replay->failed = !oc_alloc_get(replay->alloc, holder->bytes, handle);
+        else if (!*handle)
+            bear_by_layers(replay, event->entry);
         uint64_t *most = &replay->allocated[event->place.iteration][event->place.moment];
         const uint64_t now = oc_alloc_stats(replay->alloc)->allocated;
         if (now > *most) *most = now;
@@ -167,15 +193,6 @@ static bool has_stream(const struct oc_ledger *ledger, int stream)
     return false;
 }
 
-/* What PyTorch may have of the GPU: near it, the allocator gives cached segments back instead of failing. 0: the plan
- * needs more, or no capacity is known. */
-static uint64_t room_of(const struct oc_plan *plan, const struct oc_rank *rank)
-{
-    const uint64_t outside = plan->context.high + plan->nccl.high;
-    const uint64_t room = plan->capacity > outside ? plan->capacity - outside : 0;
-    return rank->peak.allocated < room ? room : 0;
-}
-
 /* One stream's blocks, in at most `limit` bytes of segments (0: as many as it takes). */
 static bool run(struct replay *replay, const struct oc_plan *plan, const struct oc_ledger *ledger, int stream,
                 uint64_t limit)
@@ -195,7 +212,7 @@ static bool run(struct replay *replay, const struct oc_plan *plan, const struct 
 static uint64_t held_by_events(const struct oc_plan *plan, const struct oc_ledger *ledger, int stream)
 {
     uint64_t largest = 0;
-    if (plan->c.framework != OC_FW_FSDP1 || !stream) return 0;
+    if (plan->c.framework != OC_FW_FSDP1) return 0;
     for (int i = 0; i < ledger->n_entries; i++) {
         const struct oc_entry *entry = &ledger->entries[i];
         if (entry->stream == stream && entry->bytes > largest) largest = entry->bytes;
@@ -203,25 +220,40 @@ static uint64_t held_by_events(const struct oc_plan *plan, const struct oc_ledge
     return oc_alloc_segment(oc_alloc_round(largest));
 }
 
+/* The stream that computes, in the room that PyTorch has on the GPU: near its end the allocator gives cached segments
+ * back instead of failing, those of other streams too. The context's and NCCL's sizes are ranges: the least room that
+ * will do. Returns that room; 0 when none will, or no capacity is known. */
+static uint64_t run_in_room(struct replay *replay, const struct oc_plan *plan, const struct oc_ledger *ledger,
+                            const struct oc_rank *rank)
+{
+    const uint64_t low = plan->context.low + plan->nccl.low, high = plan->context.high + plan->nccl.high;
+    const uint64_t outside[] = {high, low + (high - low) / 2, low};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        const uint64_t room = plan->capacity > outside[i] ? plan->capacity - outside[i] : 0;
+        if (rank->peak.allocated < room && run(replay, plan, ledger, 0, room)) return room;
+    }
+    return 0;
+}
+
 /* Streams do not give each other what they have freed: each is replayed by itself, and their segments add up. */
 bool oc_reserve(const struct oc_plan *plan, const struct oc_ledger *ledger, struct oc_alloc *alloc,
                 struct oc_rank *rank)
 {
-    const uint64_t room = room_of(plan, rank);
+    struct replay replay = {.alloc = alloc};
     uint64_t reserved = 0;
+    bool alone = true;
     rank->reserved = 0;
-    bool alone = true, fits = false;
-    for (int stream = OC_MAX_STREAMS - 1; stream >= 0; stream--) {
-        if (stream && !has_stream(ledger, stream)) continue;
-        alone = alone && !stream;
-        struct replay replay = {.alloc = alloc};
-        const uint64_t limit = stream ? 0 : room; /* what other streams have cached is given back, too */
-        fits = limit && run(&replay, plan, ledger, stream, limit);
-        if (!fits && !run(&replay, plan, ledger, stream, 0)) return false;
+    for (int stream = OC_MAX_STREAMS - 1; stream > 0; stream--) {
+        if (!has_stream(ledger, stream)) continue;
+        alone = false;
+        if (!run(&replay, plan, ledger, stream, 0)) return false;
         reserved = oc_add(reserved, oc_alloc_stats(alloc)->reserved_peak + held_by_events(plan, ledger, stream));
-        if (alone) add_unsplit_rests(&replay, rank);
     }
-    rank->reserved = fits && reserved > room ? room : reserved;
+    const uint64_t room = run_in_room(&replay, plan, ledger, rank);
+    if (!room && !run(&replay, plan, ledger, 0, 0)) return false;
+    reserved = oc_add(reserved, oc_alloc_stats(alloc)->reserved_peak);
+    if (alone) add_unsplit_rests(&replay, rank);
+    rank->reserved = room && reserved > room ? room : reserved;
     rank->reserved_by = OC_SIMULATED;
     return true;
 }

@@ -182,7 +182,7 @@ static void what_is_reserved(void **state)
         assert_true(oc_reserve(&plan, &ledger, alloc, &rank));
         assert_true(rank.reserved > peak);
         reserved[i] = rank.reserved;
-        if (i) assert_true(rank.reserved + plan.context.high + plan.nccl.high <= plan.capacity);
+        if (i) assert_true(rank.reserved + plan.context.low + plan.nccl.low <= plan.capacity);
     }
     assert_true(reserved[0] > reserved[1]);
     for (int i = 0; i < ledger.n_entries; i++) {

@@ -122,6 +122,33 @@ static void what_a_step_makes_anew(void **state)
     }
 }
 
+/* The first step makes what later ones renew. Its 30 MiB lie in the activation's block of 40, which the second
+ * iteration makes anew; from then on gradients and activations change places: 80. Renewed at the beginning of the
+ * second iteration too, the gradients would have got a segment of their own. */
+static void the_first_step_renews_nothing(void **state)
+{
+    (void)state;
+    begin(1, 1);
+    add((struct oc_entry){
+        .bytes = 30 * MIB, .class = OC_GRADIENTS, .renewed = true, .birth = AT(STEP), .death = AT(END)});
+    add((struct oc_entry){
+        .bytes = 40 * MIB, .class = OC_ACTIVATIONS, .birth = IN(FORWARD, LAYER, 0), .death = IN(BACKWARD, LAYER, 0)});
+    assert_mib(reserved(), 80);
+}
+
+/* States are made layer by layer: the first layer's 12 and 30 MiB fill the activation's 42, the second's are new, and
+ * the next activation is. Entry by entry, both of 12 MiB would go into it. */
+static void states_are_born_layer_by_layer(void **state)
+{
+    (void)state;
+    begin(2, 1);
+    add((struct oc_entry){
+        .bytes = 42 * MIB, .class = OC_ACTIVATIONS, .birth = IN(FORWARD, HEAD, 0), .death = IN(BACKWARD, HEAD, 0)});
+    add((struct oc_entry){.bytes = 12 * MIB, .count = 2, .class = OC_OPTIMIZER, .birth = AT(STEP), .death = AT(END)});
+    add((struct oc_entry){.bytes = 30 * MIB, .count = 2, .class = OC_OPTIMIZER, .birth = AT(STEP), .death = AT(END)});
+    assert_mib(reserved(), 126);
+}
+
 /* A third iteration can still need more: what the second freed is not where the third looks for it. Here the scratch of
  * each iteration's end outlives it, so that two of them are alive at once from the second iteration on. */
 static void what_outlives_its_iteration(void **state)
@@ -139,14 +166,9 @@ static void what_outlives_its_iteration(void **state)
 static void the_third_iteration_counts(void **state)
 {
     (void)state;
-    static const struct {
-        uint32_t count;
-        uint64_t mib;
-    } blocks[] = {{1, 3}, {2, 8}, {2, 10}, {1, 16}};
+    static const uint64_t mib[] = {3, 8, 8, 10, 10, 16};
     begin(1, 1);
-    for (int i = 0; i < 4; i++)
-        add((struct oc_entry){
-            .bytes = blocks[i].mib * MIB, .count = blocks[i].count, .birth = AT(IDLE), .death = AT(START)});
+    for (int i = 0; i < 6; i++) add((struct oc_entry){.bytes = mib[i] * MIB, .birth = AT(IDLE), .death = AT(START)});
     assert_mib(reserved(), 88); /* 72 after two iterations */
 }
 
@@ -338,6 +360,8 @@ int main(void)
         cmocka_unit_test(instances_are_blocks),
         cmocka_unit_test(the_second_iteration_counts),
         cmocka_unit_test(what_a_step_makes_anew),
+        cmocka_unit_test(the_first_step_renews_nothing),
+        cmocka_unit_test(states_are_born_layer_by_layer),
         cmocka_unit_test(what_outlives_its_iteration),
         cmocka_unit_test(the_third_iteration_counts),
         cmocka_unit_test(activations_of_layers_and_micro_batches),
