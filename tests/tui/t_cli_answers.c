@@ -145,7 +145,7 @@ static void sweep_one_option(void **state)
     assert_tidy(&run);
     assert_part(run.out, "  3                                  -  parallel.world=8 is no multiple");
     assert_part(run.out, "14.16");
-    assert_part(run.out, "114.76!");
+    assert_part(run.out, "114.45!");
     assert_part(run.out, "! does not fit");
     assert_part(run.out, "- is refused");
     help_cli_free(&run);
