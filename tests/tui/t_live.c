@@ -89,10 +89,10 @@ static void a_child_starts_when_the_plan_stands_still(void **state)
     struct oc_live *live = oc_live_start(script);
     behave("done", "000000000000abcd");
     assert_int_equal(oc_live_wait(live, 0), -1);
-    oc_live_want(live, OC_LANE_REAL, &config, 0x1111, 0, 1000, false);
+    oc_live_want(live, OC_LANE_REAL, &config, 0x1111, 0, 0, 1000, false);
     assert_int_equal(oc_live_wait(live, 1000), 150);
     oc_live_tick(live, 1100);
-    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 1100, false); /* another key: the time begins anew */
+    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 0, 1100, false); /* another key: the time begins anew */
     assert_int_equal(oc_live_wait(live, 1100), 150);
     oc_live_tick(live, 1249);
     assert_int_equal(oc_live_fd(live, OC_LANE_REAL), -1);
@@ -105,12 +105,12 @@ static void a_child_starts_when_the_plan_stands_still(void **state)
     assert_true(result->rank.peak.allocated == 1024 && result->rank.peak.classes[OC_ACTIVATIONS] == 512);
     assert_true(result->seconds >= 0 && result->seconds < 1.01);
     assert_null(oc_live_result(live, OC_LANE_REAL, 0x1111));
-    oc_live_want(live, OC_LANE_REAL, &config, 0x2222, 0, 3000, false);
-    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 3000, false); /* undo: known already */
+    oc_live_want(live, OC_LANE_REAL, &config, 0x2222, 0, 0, 3000, false);
+    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 0, 3000, false); /* undo: known already */
     oc_live_tick(live, 9000);
     assert_false(oc_live_busy(live, OC_LANE_REAL));
     assert_int_equal(starts(), 1);
-    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 9000, true); /* asked for: again, at once */
+    oc_live_want(live, OC_LANE_REAL, &config, 0xabcd, 0, 0, 9000, true); /* asked for: again, at once */
     settle(live, OC_LANE_REAL, 9000);
     assert_int_equal(starts(), 2);
     oc_live_end(live);
@@ -122,7 +122,7 @@ static void a_change_stops_the_old_child(void **state)
     struct oc_config config = oc_config_default();
     struct oc_live *live = oc_live_start(script);
     behave("slow", "1");
-    oc_live_want(live, OC_LANE_DRY, &config, 1, 0, 0, false);
+    oc_live_want(live, OC_LANE_DRY, &config, 1, 0, 0, 0, false);
     oc_live_tick(live, 60);
     assert_true(oc_live_fd(live, OC_LANE_DRY) >= 0);
     for (int i = 0; i < 400 && oc_live_fraction(live, OC_LANE_DRY) < 0.4; i++) {
@@ -131,14 +131,14 @@ static void a_change_stops_the_old_child(void **state)
     }
     assert_string_equal(oc_live_phase(live, OC_LANE_DRY), "backward");
     behave("done", "2");
-    oc_live_want(live, OC_LANE_DRY, &config, 2, 0, 100, false);
+    oc_live_want(live, OC_LANE_DRY, &config, 2, 0, 0, 100, false);
     assert_int_equal(oc_live_fd(live, OC_LANE_DRY), -1);
     oc_live_tick(live, 160);
     settle(live, OC_LANE_DRY, 160);
     assert_null(oc_live_result(live, OC_LANE_DRY, 1));
     assert_int_equal(oc_live_result(live, OC_LANE_DRY, 2)->status, OC_PROBE_DONE);
     behave("slow", "3");
-    oc_live_want(live, OC_LANE_DRY, &config, 3, 0, 200, false);
+    oc_live_want(live, OC_LANE_DRY, &config, 3, 0, 0, 200, false);
     oc_live_tick(live, 300);
     oc_live_forget(live, OC_LANE_DRY);
     assert_false(oc_live_busy(live, OC_LANE_DRY));
@@ -150,7 +150,7 @@ static void run_once(const char *how, const char *plan, const char *why)
     struct oc_config config = oc_config_default();
     struct oc_live *live = oc_live_start(how ? script : "/nonexistent/oomcast");
     behave(how ? how : "done", plan);
-    oc_live_want(live, OC_LANE_REAL, &config, 0x77, 0, 0, true);
+    oc_live_want(live, OC_LANE_REAL, &config, 0x77, 0, 0, 0, true);
     oc_live_tick(live, 0);
     settle(live, OC_LANE_REAL, 0);
     const struct oc_result *result = oc_live_result(live, OC_LANE_REAL, 0x77);
@@ -159,7 +159,7 @@ static void run_once(const char *how, const char *plan, const char *why)
     assert_true(result->why[0]);
     if (why) assert_string_equal(result->why, why);
     int before = starts();
-    oc_live_want(live, OC_LANE_REAL, &config, 0x77, 0, 10000,
+    oc_live_want(live, OC_LANE_REAL, &config, 0x77, 0, 0, 10000,
                  false); /* a failure is a result: not tried again by itself */
     oc_live_tick(live, 20000);
     assert_int_equal(starts(), before);
@@ -182,13 +182,14 @@ static void the_child_is_told_what_was_given(void **state)
     struct oc_live *live = oc_live_start(script);
     char text[4096] = "";
     behave("done", "5");
-    oc_live_want(live, OC_LANE_REAL, &input.c.config, 5, 1234, 0, true);
+    oc_live_want(live, OC_LANE_REAL, &input.c.config, 5, 3, 1234, 0, true);
     settle(live, OC_LANE_REAL, 0);
     FILE *file = fopen(log_path, "r");
     assert_non_null(file);
     assert_non_null(fgets(text, sizeof text, file));
     fclose(file);
-    if (strncmp(text, "probe --json --full --device auto --polite --limit 1234 --set framework=megatron ", 81) != 0)
+    if (strncmp(text, "probe --json --full --device auto --polite --stage 3 --limit 1234 --set framework=megatron ",
+                91) != 0)
         fail_msg("%s", text);
     assert_non_null(strstr(text, "--set parallel.tp=8 "));
     assert_non_null(strstr(text, "--set parallel.sp=true "));
@@ -256,8 +257,9 @@ static void the_screen_shows_only_what_belongs_to_its_plan(void **state)
     assert_int_equal(app->shape.answer->plan.c.model_layers, 2);
     oc_app_key(app, 'l');
     assert_null(oc_app_measured(app));
+    assert_false(oc_app_live(app, 1500));
     oc_app_key(app, 'u');
-    oc_app_live(app, 2000);
+    assert_true(oc_app_live(app, 2000)); /* known: it can be drawn at once */
     assert_non_null(oc_app_measured(app));
     assert_false(oc_live_busy(app->live, OC_LANE_REAL));
     oc_panel_show(&app->panel, OC_OPT_parallel_pp); /* the fake probe cannot run a pipeline */
@@ -277,10 +279,10 @@ static void the_screen_says_where_it_was_measured(void **state)
     static const struct {
         const char *more, *said, *unsaid;
     } cases[] = {
-        {"\"device\":\"cuda\",\"gpu\":{\"name\":\"NVIDIA_H200\"},", "measured on NVIDIA_H200, 1.0 s", "host memory"},
-        {"\"device\":\"host\",", "measured in host memory, 1.0 s", "1.0 s;"},
+        {"\"device\":\"cuda\",\"gpu\":{\"name\":\"NVIDIA_H200\"},", "measured on NVIDIA_H200, 0.0 s", "host memory"},
+        {"\"device\":\"host\",", "measured in host memory, 0.0 s", "0.0 s;"},
         {"\"device\":\"host\",\"fallback\":\"three_others_compute_on_the_GPU_that_there_is_on_this_machine\",",
-         "measured in host memory, 1.0 s; three_others_compute_on_the_GPU_that_there_is_on_this_machine", "cuda"},
+         "measured in host memory, 0.0 s; three_others_compute_on_the_GPU_that_there_is_on_this_machine", "cuda"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct help_screen *screen = HELP_SCREEN(160, 48, "framework=pytorch", "model.layers=2", "model.hidden=64",
@@ -296,7 +298,7 @@ static void the_screen_says_where_it_was_measured(void **state)
         behave("done", plan);
         setenv("FAKE_MORE", cases[i].more, 1);
         oc_live_tick(app->live, 1000);
-        settle(app->live, OC_LANE_REAL, 2000);
+        settle(app->live, OC_LANE_REAL, 1000);
         help_drawn(screen, cases[i].said, true);
         help_drawn(screen, cases[i].unsaid, false);
         help_drawn(screen, i ? "Measured in host memory, " : "Measured on NVIDIA_H200, ", true); /* over the bars */
@@ -305,6 +307,37 @@ static void the_screen_says_where_it_was_measured(void **state)
                    false); /* no room for the reason */
         help_screen_free(screen);
     }
+}
+
+/* Both lanes run the stage that the screen shows beside them: the last one here, whose logits are large. What another
+ * stage holds is not shown. */
+static void the_fullest_stage_runs(void **state)
+{
+    (void)state;
+    struct help_screen *screen =
+        HELP_SCREEN(160, 48, "framework=megatron", "model.layers=4", "model.hidden=64", "model.heads=4",
+                    "model.vocab=32000", "batch.seq=512", "batch.micro=4", "parallel.pp=2", "parallel.world=2",
+                    "recompute=full", "batch.global=8", "model.tied=true");
+    struct oc_app *app = &screen->app;
+    char plan[24], text[8192];
+    while (app->unsettled) oc_app_settle(app);
+    assert_int_equal(app->answer->verdict.worst_stage, 1);
+    app->live = oc_live_start(script);
+    app->probe_auto = app->live_dirty = true;
+    snprintf(plan, sizeof plan, "%016llx", (unsigned long long)app->answer->plan.hash);
+    behave("done", plan);
+    assert_false(oc_app_live(app, 0));
+    oc_live_tick(app->live, 1000);
+    settle(app->live, OC_LANE_DRY, 1000);
+    settle(app->live, OC_LANE_REAL, 1000);
+    assert_int_equal(starts(), 2);
+    FILE *file = fopen(log_path, "r");
+    assert_non_null(file);
+    while (fgets(text, sizeof text, file)) assert_non_null(strstr(text, " --stage 1 "));
+    fclose(file);
+    assert_int_equal(oc_live_result(app->live, OC_LANE_DRY, app->answer->plan.hash)->status, OC_PROBE_DONE);
+    assert_null(oc_app_simulated(app)); /* this child said that it ran stage 0 */
+    help_screen_free(screen);
 }
 
 int main(void)
@@ -317,6 +350,7 @@ int main(void)
         cmocka_unit_test(results_are_read_with_care),
         cmocka_unit_test(the_screen_shows_only_what_belongs_to_its_plan),
         cmocka_unit_test(the_screen_says_where_it_was_measured),
+        cmocka_unit_test(the_fullest_stage_runs),
     };
     return cmocka_run_group_tests(tests, make_script, remove_script);
 }

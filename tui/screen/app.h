@@ -170,8 +170,9 @@ bool oc_app_answer(struct oc_app *app, const struct oc_config *config, struct oc
 bool oc_app_settle(struct oc_app *app);
 
 /* Tells the lanes about the current plan when it has changed. Call after drawing: it computes the probe's shape. The
- * flags live_dirty and probe_now say whether there is anything to tell; it clears them. */
-void oc_app_live(struct oc_app *app, int64_t now);
+ * flags live_dirty and probe_now say whether there is anything to tell; it clears them. True when results of this plan
+ * are known from before: they can be drawn now. */
+bool oc_app_live(struct oc_app *app, int64_t now);
 
 /* The current case, and the option that has the focus (OC_OPTIONS on a section's head). */
 const struct oc_case *oc_app_case(const struct oc_app *app);

@@ -20,28 +20,35 @@ static void make_shape(struct oc_app *app)
         shape->reason = app->model->covers(&shape->answer->plan);
 }
 
-void oc_app_live(struct oc_app *app, int64_t now)
+/* Both lanes run the fullest stage, which is what the screen shows beside them. */
+bool oc_app_live(struct oc_app *app, int64_t now)
 {
     bool force = app->probe_now, due = force || (app->live_dirty && app->probe_auto);
+    const struct oc_probe_shape *shape = &app->shape;
     app->live_dirty = app->probe_now = false;
-    if (!app->live || app->stale || !due) return;
+    if (!app->live || app->stale || !due) return false;
     app->probe_bytes = force ? OC_PROBE_LARGE_BYTES : OC_PROBE_AUTO_BYTES;
     app->probe_seconds = force ? OC_PROBE_LARGE_SECONDS : OC_PROBE_AUTO_SECONDS;
     make_shape(app);
-    if (app->shape.uncovered)
+    if (shape->uncovered)
         oc_live_forget(app->live, OC_LANE_DRY);
     else
-        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash, 0, now, force);
-    if (app->shape.reason)
+        oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash,
+                     shape->whole->verdict.worst_stage, 0, now, force);
+    if (shape->reason)
         oc_live_forget(app->live, OC_LANE_REAL);
     else
-        oc_live_want(app->live, OC_LANE_REAL, &app->shape.config, app->shape.answer->plan.hash, app->probe_bytes, now,
-                     force);
+        oc_live_want(app->live, OC_LANE_REAL, &shape->config, shape->answer->plan.hash,
+                     shape->answer->verdict.worst_stage, app->probe_bytes, now, force);
+    return oc_app_simulated(app) || oc_app_measured(app);
 }
 
 const struct oc_result *oc_app_simulated(const struct oc_app *app)
 {
-    return app->live ? oc_live_result(app->live, OC_LANE_DRY, app->answer->plan.hash) : NULL;
+    if (!app->live || app->shape.of != app->answer->plan.hash || app->shape.uncovered) return NULL;
+    const struct oc_result *result = oc_live_result(app->live, OC_LANE_DRY, app->answer->plan.hash);
+    bool other = result && result->status == OC_PROBE_DONE && result->rank.stage != app->answer->verdict.worst_stage;
+    return other ? NULL : result; /* while not all stages are replayed another one may seem the fullest */
 }
 
 const struct oc_result *oc_app_measured(const struct oc_app *app)

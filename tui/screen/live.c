@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE = 32, MAX_ARGS = 2 * OC_OPTIONS + 10, ARG = OC_NAME_MAX + 64 };
+enum { CACHE = 32, MAX_ARGS = 2 * OC_OPTIONS + 16, ARG = OC_NAME_MAX + 64 };
 
 /* How long a configuration must stand still before a child is started for it. */
 static const int debounce[OC_LANES] = {[OC_LANE_DRY] = 60, [OC_LANE_REAL] = 150};
@@ -18,6 +18,7 @@ struct lane {
     struct oc_child *child;
     uint64_t wanted; /* plan the lane is about; 0 = none */
     struct oc_config config;
+    int64_t stage;
     uint64_t limit; /* bytes; 0 = none */
     bool due;       /* a child is to be started at `start` */
     int64_t start;  /* when; later when the child was started */
@@ -85,7 +86,7 @@ void oc_live_forget(struct oc_live *live, enum oc_lane lane)
 }
 
 void oc_live_want(struct oc_live *live, enum oc_lane which, const struct oc_config *config, uint64_t hash,
-                  uint64_t limit, int64_t now, bool force)
+                  int64_t stage, uint64_t limit, int64_t now, bool force)
 {
     struct lane *lane = &live->lanes[which];
     bool same = lane->wanted == hash;
@@ -93,6 +94,7 @@ void oc_live_want(struct oc_live *live, enum oc_lane which, const struct oc_conf
     stop(lane);
     lane->wanted = hash;
     lane->config = *config;
+    lane->stage = stage;
     lane->limit = limit;
     if (find(lane, hash) && !force) return;
     lane->due = true;
@@ -112,7 +114,7 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     struct lane *lane = &live->lanes[which];
     char *argv[MAX_ARGS], (*text)[ARG] = calloc(OC_OPTIONS, sizeof *text);
     int n = 0;
-    char limit[24];
+    char limit[24], stage[24];
     struct oc_error error = {0};
     lane->due = false;
     lane->percent = -1;
@@ -125,6 +127,11 @@ static void launch(struct oc_live *live, enum oc_lane which, int64_t now)
     argv[n++] = (char *)"--json";
     argv[n++] = (char *)"--full"; /* the real lane's configuration is cut already */
     for (int i = 0; i < 3 && device[which][i]; i++) argv[n++] = (char *)device[which][i];
+    if (lane->stage) {
+        snprintf(stage, sizeof stage, "%" PRId64, lane->stage);
+        argv[n++] = (char *)"--stage";
+        argv[n++] = stage;
+    }
     if (lane->limit) {
         snprintf(limit, sizeof limit, "%" PRIu64, lane->limit);
         argv[n++] = (char *)"--limit";

@@ -18,10 +18,11 @@ struct oc_live; /* opaque */
 struct oc_live *oc_live_start(const char *executable);
 void oc_live_end(struct oc_live *live);
 
-/* Says which plan a lane is about now: its configuration (what is given in it goes to the child as --set) and its hash.
+/* Says which plan a lane is about now: its configuration (what is given in it goes to the child as --set), its hash,
+ * and the pipeline stage whose part runs.
  * A child that runs for another plan is stopped. Nothing starts when the result is known, or fails to start twice.
  * `force` runs again. */
-void oc_live_want(struct oc_live *live, enum oc_lane lane, const struct oc_config *config, uint64_t hash,
+void oc_live_want(struct oc_live *live, enum oc_lane lane, const struct oc_config *config, uint64_t hash, int64_t stage,
                   uint64_t limit, int64_t now, bool force);
 
 /* The lane is about nothing: stops its child. */

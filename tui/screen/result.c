@@ -64,6 +64,7 @@ static bool read_rank(const cJSON *object, struct oc_rank *rank)
     const cJSON *peak = member(object, "peak"), *first = member(object, "first_iteration_peak"), *item;
     if (!cJSON_IsObject(peak) || !cJSON_IsObject(member(peak, "classes"))) return false;
     rank->ranks = 1;
+    rank->stage = (int64_t)bytes_of(object, "stage");
     rank->params = bytes_of(object, "params");
     read_instant(peak, &rank->peak);
     rank->reserved = bytes_of(peak, "reserved");

@@ -95,7 +95,8 @@ static int loop(struct screen *screen)
             changed = oc_app_settle(&screen->app);
             continue;
         }
-        oc_app_live(&screen->app, now_ms()); /* after the frame, so that the frame does not wait for it */
+        changed = oc_app_live(&screen->app, now_ms()); /* after the frame, so that the frame does not wait for it */
+        if (changed) continue;
         wait_for_something(screen);
     }
     return 0;
