@@ -69,7 +69,7 @@ static void so_it_does_under_megatron(void **state)
 static void so_it_does_under_fsdp2(void **state)
 {
     (void)state;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 6; i++) {
         struct oc_plan plan = help_fsdp2_plan(i);
         assert_null(oc_probe_covers(&plan));
         assert_true(run(&plan, OC_DEVICE_HOST, 20, &result));
@@ -82,7 +82,7 @@ static void so_it_does_under_fsdp2(void **state)
 static void so_does_a_rank_of_ddp(void **state)
 {
     (void)state;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 14; i++) {
         struct oc_plan alone = help_mixed_plan(i), shared = alone;
         alone.dp = alone.c.parallel_world = 1, alone.c.parallel_bucket_view = 0;
         shared.dp = shared.c.parallel_world = 2;
@@ -111,7 +111,7 @@ static void fused_foreach_and_loop_are_one_adam(void **state)
 static void poisoned_losses_are_the_same(void **state)
 {
     (void)state;
-    for (int i = 0; i < 80; i++) {
+    for (int i = 0; i < 72; i++) {
         struct oc_plan plan = any_plan(i);
         if (oc_probe_covers(&plan)) continue;
         struct oc_probe_options options = {.device = OC_DEVICE_HOST, .steps = 2, .poison = true};
@@ -138,7 +138,7 @@ static void assert_same_instant(const struct oc_instant *a, const struct oc_inst
 static void dry_is_host_in_every_number(void **state)
 {
     (void)state;
-    for (int i = 0; i < 80; i++) {
+    for (int i = 0; i < 72; i++) {
         struct oc_plan plan = any_plan(i);
         if (oc_probe_covers(&plan)) continue;
         assert_true(run(&plan, OC_DEVICE_HOST, 2, &result));
