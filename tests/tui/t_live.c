@@ -340,6 +340,43 @@ static void the_fullest_stage_runs(void **state)
     help_screen_free(screen);
 }
 
+/* The real program, its real children: what was simulated and measured stands beside the model of the same stage and
+ * the same shape, and is the same to the byte. The fullest stage is the last of these, and the first. */
+static void model_and_probe_agree_on_the_screen(void **state)
+{
+    (void)state;
+    static const char *const runs[] = {
+        "--set model.layers=8 --set tp=1 --set batch.micro=4 --set recompute=full --set optimizer=sgd",
+        "--set tp=2 --set optimizer=adam"};
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char keys[96], saved[96], command[768], text[1024], difference[32] = "", where[16] = "";
+        bool measured = false;
+        snprintf(keys, sizeof keys, "%s/keys", folder);
+        snprintf(saved, sizeof saved, "%s/saved", folder);
+        FILE *file = fopen(keys, "w");
+        fprintf(file, ":size 160 48\n:wait\n:save-screen %s\n", saved);
+        fclose(file);
+        snprintf(command, sizeof command,
+                 "%s --no-display --script %s --set framework=megatron --set model.name=llama-3-8b --set pp=4 "
+                 "--set world=8 --set batch.global=16 --set batch.seq=4096 --set precision=bf16 %s",
+                 OOMCAST_BIN, keys, runs[i]);
+        assert_int_equal(system(command), 0);
+        file = fopen(saved, "r");
+        while (fgets(text, sizeof text, file)) {
+            const char *row = strstr(text, "= allocated"), *stage = strstr(text, ", GiB");
+            if (row) sscanf(row, "= allocated %*s %*s %*s %31s", difference);
+            if (stage && stage - text > 7) snprintf(where, sizeof where, "%.7s", stage - 7);
+            measured |= strstr(text, "differs by 0 B") != NULL;
+        }
+        fclose(file);
+        assert_string_equal(difference, "0");
+        assert_string_equal(where, i == 0 ? "stage 3" : "stage 0");
+        assert_true(measured);
+        unlink(keys);
+        unlink(saved);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +388,7 @@ int main(void)
         cmocka_unit_test(the_screen_shows_only_what_belongs_to_its_plan),
         cmocka_unit_test(the_screen_says_where_it_was_measured),
         cmocka_unit_test(the_fullest_stage_runs),
+        cmocka_unit_test(model_and_probe_agree_on_the_screen),
     };
     return cmocka_run_group_tests(tests, make_script, remove_script);
 }

@@ -1,20 +1,27 @@
 /* The state and the live probe: what is asked of the lanes, and which results are believed. */
 #include "tui/screen/app.h"
 
+/* The model without a replay: the books of a probe count blocks as they were rounded, without what large blocks hold
+ * beyond that. */
+static bool answer_as_counted(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer)
+{
+    struct oc_error error;
+    return app->model->answer(config, answer, NULL, NULL, &error);
+}
+
 /* Cuts the current plan to the probe's size, and answers the model for that shape and for the whole. */
 static void make_shape(struct oc_app *app)
 {
     struct oc_probe_shape *shape = &app->shape;
-    struct oc_error error;
     struct oc_plan cut = app->answer->plan;
     shape->of = app->answer->plan.hash;
     shape->uncovered = app->model->covers(&cut);
     shape->reason = NULL;
-    if (!shape->uncovered && !oc_app_answer(app, &oc_app_case(app)->config, shape->whole, &error))
+    if (!shape->uncovered && !answer_as_counted(app, &oc_app_case(app)->config, shape->whole))
         shape->uncovered = "the model has no answer";
     app->model->fit(&cut, app->probe_bytes, app->probe_seconds, NULL, 0);
     shape->config = cut.c; /* what was cut is marked as given: a child that resolves it arrives at the same plan */
-    if (!oc_app_answer(app, &shape->config, shape->answer, &error))
+    if (!answer_as_counted(app, &shape->config, shape->answer))
         shape->reason = shape->uncovered ? shape->uncovered : "the smaller shape does not resolve";
     else
         shape->reason = app->model->covers(&shape->answer->plan);
@@ -34,7 +41,7 @@ bool oc_app_live(struct oc_app *app, int64_t now)
         oc_live_forget(app->live, OC_LANE_DRY);
     else
         oc_live_want(app->live, OC_LANE_DRY, &oc_app_case(app)->config, app->answer->plan.hash,
-                     shape->whole->verdict.worst_stage, 0, now, force);
+                     app->answer->verdict.worst_stage, 0, now, force);
     if (shape->reason)
         oc_live_forget(app->live, OC_LANE_REAL);
     else

@@ -58,8 +58,10 @@ static void simulated_cell(const struct line *line, int width, char *text, size_
 static void simulated_difference_cell(const struct line *line, int width, char *text, size_t size)
 {
     const struct oc_instant *peak = simulated_peak(line->app);
-    uint64_t model = amount_of(&oc_fit_worst(line->app->shape.whole)->peak, line->class);
-    if (peak) oc_format_change(model, amount_of(peak, line->class), OC_UNIT_BYTES, width, text, size);
+    if (!peak) return;
+    const struct oc_rank *rank = &line->app->shape.whole->ranks[line->app->answer->verdict.worst_stage];
+    uint64_t model = amount_of(&rank->peak, line->class);
+    oc_format_change(model, amount_of(peak, line->class), OC_UNIT_BYTES, width, text, size);
 }
 
 static void base_cell(const struct line *line, int width, char *text, size_t size)
