@@ -340,6 +340,34 @@ static void the_fullest_stage_runs(void **state)
     help_screen_free(screen);
 }
 
+/* In the step view each moment's figure is that of the dry run too, and the probe's at its size: 0 bytes apart. */
+static void assert_moments(const char *saved)
+{
+    char path[104], text[1024];
+    int moments = 0;
+    bool below = false;
+    snprintf(path, sizeof path, "%s.step", saved);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(text, sizeof text, file)) {
+        static const char *const names[] = {" forward ", " loss ", " backward ", " reduce ",
+                                            " clip ",    " step ", " idle "};
+        below |= strstr(text, "Steady, GiB") != NULL;
+        for (size_t i = 0; below && i < sizeof names / sizeof names[0]; i++) {
+            double model, simulated;
+            int apart, probe;
+            const char *row = strstr(text, names[i]);
+            if (!row || sscanf(row + strlen(names[i]), "%lf %lf %d %d", &model, &simulated, &apart, &probe) != 4)
+                continue;
+            assert_true(model > 0 && model == simulated && apart == 0 && probe == 0);
+            moments++;
+        }
+    }
+    fclose(file);
+    unlink(path);
+    assert_true(moments >= 5);
+}
+
 /* The real program, its real children: what was simulated and measured stands beside the model of the same stage and
  * the same shape, and is the same to the byte. The fullest stage is the last of these, and the first. */
 static void model_and_probe_agree_on_the_screen(void **state)
@@ -354,7 +382,7 @@ static void model_and_probe_agree_on_the_screen(void **state)
         snprintf(keys, sizeof keys, "%s/keys", folder);
         snprintf(saved, sizeof saved, "%s/saved", folder);
         FILE *file = fopen(keys, "w");
-        fprintf(file, ":size 160 48\n:wait\n:save-screen %s\n", saved);
+        fprintf(file, ":size 160 48\n:wait\n:save-screen %s\n2\n:save-screen %s.step\n", saved, saved);
         fclose(file);
         snprintf(command, sizeof command,
                  "%s --no-display --script %s --set framework=megatron --set model.name=llama-3-8b --set pp=4 "
@@ -372,6 +400,7 @@ static void model_and_probe_agree_on_the_screen(void **state)
         assert_string_equal(difference, "0");
         assert_string_equal(where, i == 0 ? "stage 3" : "stage 0");
         assert_true(measured);
+        assert_moments(saved);
         unlink(keys);
         unlink(saved);
     }

@@ -7,6 +7,8 @@
 #include "tui/screen/layout.h"
 #include "tui/views/step.h"
 
+enum { CLASSES_WIDTH = 52 }; /* of the table of classes */
+
 /* Makes the timeline of the stage that is looked at, when it is not of it already. The cursor stays at its place in the
  * step, or on the peak until it is moved. */
 static bool refresh(const struct oc_app *app, struct oc_step_state *state)
@@ -120,7 +122,7 @@ static void draw_class(const struct oc_step_state *state, struct oc_canvas *canv
 static void draw_table(const struct oc_step_state *state, struct oc_canvas *canvas, struct oc_rect rect)
 {
     static const char *const heads[] = {"at cursor", "at peak", "always"};
-    if (rect.h <= OC_CLASSES + 1 || rect.w < 52) {
+    if (rect.h <= OC_CLASSES + 1 || rect.w < CLASSES_WIDTH) {
         draw_brief(state, canvas, rect);
         return;
     }
@@ -138,9 +140,10 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
         oc_canvas_text(canvas, rect.x + 1, rect.y, rect.w - 2, OC_ROLE_DIM, "the ledger of this stage is not known");
         return;
     }
-    const bool tall = rect.h >= 26 && rect.w >= 52;
-    const struct oc_block blocks[BLOCKS] = {
-        {1, 1, 0}, {6, rect.h, 3}, {1, 1, 1}, {tall ? OC_CLASSES + 2 : 2, tall ? OC_CLASSES + 2 : 2, 2}};
+    const bool tall = rect.h >= 26 && rect.w >= CLASSES_WIDTH;
+    const bool beside = tall && app->live && rect.w >= CLASSES_WIDTH + 48; /* the probe has room */
+    const int table = beside ? OC_MOMENTS + 1 : tall ? OC_CLASSES + 2 : 2;
+    const struct oc_block blocks[BLOCKS] = {{1, 1, 0}, {6, rect.h, 3}, {1, 1, 1}, {table, table, 2}};
     int heights[BLOCKS];
     oc_layout_stack(rect.h, blocks, BLOCKS, heights);
     draw_title(app, state, canvas, row);
@@ -156,6 +159,9 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
     }
     row.y += heights[PLACE];
     if (heights[TABLE]) draw_table(state, canvas, (struct oc_rect){rect.x, row.y, rect.w, heights[TABLE]});
+    if (beside && heights[TABLE] == table)
+        oc_step_probe(app, state, canvas,
+                      (struct oc_rect){rect.x + CLASSES_WIDTH + 3, row.y, rect.w - CLASSES_WIDTH - 4, table});
 }
 
 /* ---- keys ---- */
@@ -274,8 +280,11 @@ static void help(const struct oc_app *app, const void *memory, char *text, size_
     snprintf(
         text, size,
         "Left to right is the order of births and deaths, not seconds; a column shows the highest instant of those it "
-        "stands for.%s",
-        app->zoom ? "  z shows what is always there again." : "  z leaves out what is always there.");
+        "stands for.%s%s",
+        app->zoom ? "  z shows what is always there again." : "  z leaves out what is always there.",
+        oc_app_measured(app) || oc_app_simulated(app)
+            ? "  Beside it: the dry run in each moment, and what the probe differs by from the model at its own size."
+            : "");
 }
 
 static const struct oc_view_key keys[] = {

@@ -33,4 +33,9 @@ void oc_step_go_to(struct oc_step_state *state, const struct oc_place *place);
 void oc_step_chart(const struct oc_app *app, struct oc_step_state *state, struct oc_canvas *canvas,
                    struct oc_rect rect);
 
+/* What the dry run and the real run held in each moment of the cursor's iteration, beside the model; nothing while
+ * neither is known, or when another stage is looked at than the one that runs. */
+void oc_step_probe(const struct oc_app *app, const struct oc_step_state *state, struct oc_canvas *canvas,
+                   struct oc_rect rect);
+
 #endif
