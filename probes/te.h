@@ -39,6 +39,7 @@ struct oc_te_chunk {
 
 struct oc_te {
     int stage, n_chunks, n_slots, in_flight; /* in_flight: micro-batches of the cut schedule */
+    int64_t checkpointed;                    /* layers of each chunk, its first, that full recompute runs again */
     struct oc_te_chunk *chunks;
     struct oc_slot *slots;
     struct oc_te_slot *kept;   /* [in_flight x chunks] */

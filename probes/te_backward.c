@@ -137,10 +137,11 @@ static struct oc_tensor *recompute(struct oc_train *train, int layer, int64_t in
 struct oc_tensor *oc_te_layer_backward(struct oc_train *train, int layer, int64_t in_model, struct oc_te_saved *saved,
                                        struct oc_tensor *d)
 {
-    struct oc_tensor *y = train->recompute ? recompute(train, layer, in_model, saved) : NULL;
+    const bool again = saved->checkpoint != NULL;
+    struct oc_tensor *y = again ? recompute(train, layer, in_model, saved) : NULL;
     oc_train_at(train, OC_PH_BACKWARD, OC_PART_LAYER, (int)in_model);
     struct oc_tensor *dx = mlp_backward(train, layer, saved, d), *sum = d;
-    if (train->recompute) sum = oc_activation(train, "layers", "grad.x1", train->r, train->te->rows, train->hidden);
+    if (again) sum = oc_activation(train, "layers", "grad.x1", train->r, train->te->rows, train->hidden);
     oc_blend(train, d, 1.0f, dx, 1.0f, sum);
     oc_let_go(train, &dx);
     oc_te_norm_forget(train, &saved->norm2);

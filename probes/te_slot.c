@@ -181,8 +181,9 @@ void oc_te_forward_slot(struct oc_train *train, const struct oc_slot *slot)
     for (int l = 0; l < chunk->layers && !oc_train_stopped(train); l++) {
         struct oc_te_saved *saved = &kept->layers[l];
         oc_train_at(train, OC_PH_FORWARD, OC_PART_LAYER, (int)(chunk->first_in_model + l));
-        train->grad_mode = !train->recompute;
-        if (train->recompute) saved->checkpoint = oc_tensor_save(train->books, x);
+        const bool checkpointed = l < train->te->checkpointed;
+        train->grad_mode = !checkpointed;
+        if (checkpointed) saved->checkpoint = oc_tensor_save(train->books, x);
         struct oc_tensor *y = oc_te_layer_forward(train, chunk->first + l, saved, x);
         oc_let_go(train, &x);
         x = y;

@@ -44,6 +44,7 @@ static void take_plan(struct oc_train *train, struct oc_te *te)
     te->ranks = c->parallel_tp;
     te->rows = oc_plan_tokens_sp(plan);
     te->sequence_parallel = c->parallel_sp != 0;
+    if (train->recompute) te->checkpointed = c->recompute_method == OC_METHOD_BLOCK ? c->recompute_layers : INT64_MAX;
     te->core_recompute = c->recompute == OC_RECOMPUTE_SELECTIVE;
     te->softmax_in_fp32 = train->e != OC_FP32 && !c->megatron_masked_softmax_fusion && c->megatron_softmax_in_fp32;
     te->second_output = second_output(plan);

@@ -139,8 +139,8 @@ static const char *uncovered_shape(const struct oc_plan *plan)
     if (c->kernels_attention == OC_ATTN_FLASH && c->model_head_dim > 256)
         return "the probe's flash attention takes a head_dim of up to 256";
     if (c->optimizer > OC_OPTIM_ADAMW) return "the probe's optimizers are SGD and Adam";
-    if (c->recompute == OC_RECOMPUTE_FULL && (c->recompute_method != OC_METHOD_UNIFORM || c->recompute_layers != 1))
-        return "the probe recomputes every layer by itself";
+    if (c->recompute == OC_RECOMPUTE_FULL && c->recompute_method == OC_METHOD_UNIFORM && c->recompute_layers != 1)
+        return "the probe recomputes each layer by itself";
     return NULL;
 }
 
@@ -178,7 +178,8 @@ static const char *uncovered_torch_kernels(const struct oc_plan *plan)
     if (c->kernels_attention == OC_ATTN_UNFUSED) return "the probe's attention under PyTorch is eager or flash";
     if (c->kernels_loss != OC_LOSS_EAGER && c->kernels_loss != OC_LOSS_FUSED)
         return "the probe's loss under PyTorch is eager or fused";
-    if (c->recompute == OC_RECOMPUTE_SELECTIVE) return "under PyTorch the probe recomputes nothing or whole layers";
+    if (c->recompute == OC_RECOMPUTE_SELECTIVE || (c->recompute && c->recompute_method == OC_METHOD_BLOCK))
+        return "under PyTorch the probe recomputes nothing or every layer";
     return NULL;
 }
 

@@ -150,6 +150,7 @@ struct oc_plan help_megatron_plan(int i)
     c->kernels_attention = i % 2 ? OC_ATTN_UNFUSED : OC_ATTN_FLASH;
     c->recompute = recomputes[i / 2 % 3];
     c->recompute_modules = c->recompute == OC_RECOMPUTE_SELECTIVE ? OC_MODULE_CORE_ATTN : 0;
+    c->recompute_method = i % 5 == 1 ? OC_METHOD_BLOCK : OC_METHOD_UNIFORM;
     c->kernels_loss = losses[i % 3];
     c->optimizer = i % 5 == 4 ? OC_OPTIM_SGD : OC_OPTIM_ADAMW;
     c->parallel_zero = i % 3 != 1 && c->optimizer != OC_OPTIM_SGD;

@@ -336,6 +336,10 @@ static void draw_megatron_types(struct oc_config *config)
     assign_one_of(config, "kernels.attention", attentions, 2);
     assign_one_of(config, "kernels.loss", losses, 3);
     assign_one_of(config, "recompute", recomputes, 3);
+    if (config->recompute == OC_RECOMPUTE_FULL && draw(2)) {
+        assign(config, "recompute.method=block");
+        assign_number(config, "recompute.layers", 1 + draw(2));
+    }
     assign_one_of(config, "gpu", gpus, 3);
     for (size_t s = 0; s < sizeof switches / sizeof switches[0]; s++) assign_number(config, switches[s], draw(2));
     if (config->optimizer != OC_OPTIM_SGD) assign_number(config, "parallel.zero", draw(2));
