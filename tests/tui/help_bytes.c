@@ -60,7 +60,7 @@ bool help_bytes_open(struct help_bytes *bytes, int width, int height)
     bytes->reader->master = bytes->master;
     sem_init(&bytes->reader->over, 0, 0);
     if (pthread_create(&bytes->reader->thread, NULL, read_frames, bytes->reader) != 0) return false;
-    bytes->term = oc_term_open(OC_DEPTH_256, false, &error);
+    bytes->term = oc_term_open(OC_DEPTH_256, false, false, &error);
     if (!bytes->term || !oc_theme_default(&bytes->theme, NULL)) return false;
     bytes->canvas.theme = &bytes->theme;
     oc_term_describe(bytes->term, &bytes->canvas);

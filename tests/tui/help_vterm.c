@@ -74,6 +74,17 @@ void oc_pty_start(struct oc_pty *pty, int width, int height, const char *const *
     close(slave);
 }
 
+/* Clicks are asked for with "CSI ? 1006 ; 1000 h", of which libvterm takes the first number alone. */
+static void watch_mouse(struct oc_pty *pty, const char *bytes, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++) {
+        memmove(pty->tail, pty->tail + 1, 4);
+        pty->tail[4] = bytes[i];
+        if (strcmp(pty->tail, "1000h") == 0) pty->mouse = true;
+        if (strcmp(pty->tail, "1000l") == 0) pty->mouse = false;
+    }
+}
+
 /* One read, if something comes within `wait` milliseconds. */
 static long read_some(struct oc_pty *pty, int wait)
 {
@@ -82,6 +93,7 @@ static long read_some(struct oc_pty *pty, int wait)
     if (poll(&fd, 1, wait) <= 0) return 0;
     ssize_t n = read(pty->master, bytes, sizeof bytes);
     if (n <= 0) return -1; /* the program has closed its side */
+    watch_mouse(pty, bytes, n);
     vterm_input_write(pty->vterm, bytes, (size_t)n);
     vterm_screen_flush_damage(pty->screen);
     char answer[256]; /* what the terminal itself wants to say */
@@ -128,8 +140,8 @@ bool oc_pty_restored(struct oc_pty *pty)
 {
     struct termios now;
     if (tcgetattr(pty->master, &now) != 0) return false;
-    return !pty->alternate && pty->cursor && now.c_lflag == pty->before.c_lflag && now.c_iflag == pty->before.c_iflag &&
-           now.c_oflag == pty->before.c_oflag;
+    return !pty->alternate && pty->cursor && !pty->mouse && now.c_lflag == pty->before.c_lflag &&
+           now.c_iflag == pty->before.c_iflag && now.c_oflag == pty->before.c_oflag;
 }
 
 char *oc_pty_text(struct oc_pty *pty)

@@ -16,6 +16,8 @@ struct oc_pty {
     VTermScreen *screen;
     int width, height;
     bool alternate, cursor; /* the alternate screen is on, the cursor is visible */
+    bool mouse;             /* the program asks for clicks */
+    char tail[6];           /* the last bytes that came */
     long bytes;             /* received so far */
     struct termios before;  /* modes as the program found them */
     bool ended;

@@ -238,7 +238,7 @@ static void suspended_and_resumed_it_draws_again(void **state)
     oc_pty_settle(&pty, 200);
     assert_true(pty.alternate);
     oc_pty_keys(&pty, "\032");
-    assert_false(pty.alternate);
+    assert_false(pty.alternate || pty.mouse);
     assert_true(pty.cursor);
     char *text = oc_pty_text(&pty);
     assert_non_null(strstr(text, "is stopped"));
@@ -324,6 +324,33 @@ static void keys_are_understood_in_every_form(void **state)
     oc_pty_end(&pty);
 }
 
+/* A terminal says where it was clicked, counted from 1; the wheel is buttons 64 and 65. */
+static void clicks_are_understood(void **state)
+{
+    (void)state;
+    struct oc_pty pty;
+    start(&pty, 80, 24, NULL);
+    assert_true(pty.mouse);
+    oc_pty_keys(&pty, "\033[<0;7;1M\033[<0;7;1m"); /* "2Step", pressed and let go */
+    oc_pty_same_rows(&pty, example, "2", "");
+    oc_pty_keys(&pty, "\033[<0;2;1M\033[<0;2;1m");
+    oc_pty_same_rows(&pty, example, "21", "");
+    oc_pty_keys(&pty, "\033[<65;5;10M");
+    oc_pty_same_rows(&pty, example, "21jjj", "");
+    oc_pty_keys(&pty, "\033[<64;5;10M");
+    oc_pty_same_rows(&pty, example, "21", "");
+    oc_pty_keys(&pty, "\033[<0;5;7M"); /* the option below the focus */
+    oc_pty_same_rows(&pty, example, "21j", "");
+    oc_pty_keys(&pty, "q");
+    assert_true(oc_pty_wait(&pty));
+    assert_true(oc_pty_restored(&pty));
+    oc_pty_end(&pty);
+    oc_pty_start(&pty, 80, 24, NULL, (const char *const[]){OOMCAST_BIN, "--no-live", "--no-mouse", example, NULL});
+    oc_pty_settle(&pty, 150);
+    assert_false(pty.mouse);
+    oc_pty_end(&pty);
+}
+
 static void the_first_frame_is_quick(void **state)
 {
     (void)state;
@@ -374,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_resize_is_followed),
         cmocka_unit_test(idle_sends_nothing_and_keys_little),
         cmocka_unit_test(keys_are_understood_in_every_form),
+        cmocka_unit_test(clicks_are_understood),
         cmocka_unit_test(the_first_frame_is_quick),
         cmocka_unit_test(a_wrong_script_says_where),
     };

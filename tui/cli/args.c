@@ -224,6 +224,7 @@ static const struct flag flags[] = {
     {"--quiet", 0, "SECONDS", PROBE, set_quiet, 0, NULL},
     {"--plain", 0, NULL, OPEN, ON(plain), "the text report, even in a terminal"},
     {"--no-live", 0, NULL, OPEN | LESSON, ON(no_live), "run the probe only when asked to, with p"},
+    {"--no-mouse", 0, NULL, OPEN | LESSON, ON(no_mouse), "leave the mouse to the terminal, for selecting text"},
     {"--replay", 0, NULL, LESSON, ON(replay), "do the whole lesson without a screen, and tell it"},
     {"--check", 0, NULL, THEMES, ON(check), "how well each theme's colours are told apart, by everyone"},
     {"--theme", 0, "NAME|FILE", OPEN | LESSON, set_theme, 0, "colours of the screen (see `oomcast themes`)"},

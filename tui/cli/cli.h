@@ -52,7 +52,7 @@ struct oc_args {
     bool polite;                          /* AUTO leaves a GPU alone that others use */
     int64_t quiet;                        /* seconds without progress after which a probe with a parent ends itself */
     int64_t parent;                       /* process id of the parent that a probe must not outlive; 0 = none */
-    bool plain, no_live, ascii, no_display;
+    bool plain, no_live, no_mouse, ascii, no_display;
     bool check;          /* themes */
     bool replay;         /* lesson */
     enum oc_depth depth; /* colours */

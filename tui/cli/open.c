@@ -24,6 +24,7 @@ static enum oc_exit open_screen(const struct oc_args *args, int lesson, struct o
                                               .depth = args->depth,
                                               .ascii = args->ascii,
                                               .no_live = args->no_live,
+                                              .no_mouse = args->no_mouse,
                                               .no_display = args->no_display,
                                               .script = args->script,
                                               .lesson = lesson};

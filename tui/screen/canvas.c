@@ -32,6 +32,13 @@ void oc_canvas_clear(struct oc_canvas *canvas)
 {
     for (int i = 0; i < canvas->width * canvas->height; i++) canvas->cells[i] = (struct oc_cell){' ', {0, 0, 0}};
     canvas->cursor_x = canvas->cursor_y = -1;
+    canvas->n_targets = 0;
+}
+
+void oc_canvas_target(struct oc_canvas *canvas, struct oc_rect rect, enum oc_target_kind kind, int index)
+{
+    if (canvas->n_targets == OC_TARGETS) return;
+    canvas->targets[canvas->n_targets++] = (struct oc_target){rect, kind, index};
 }
 
 struct oc_cell *oc_canvas_at(const struct oc_canvas *canvas, int x, int y)

@@ -22,6 +22,15 @@ struct oc_rect {
 
 enum { OC_CANVAS_MAX = 1000 }; /* columns, and rows, at most */
 
+/* What was drawn in a place, for the mouse: which of its kind it is. */
+enum oc_target_kind { OC_TARGET_VIEW, OC_TARGET_OPTION, OC_TARGET_ROW, OC_TARGET_KINDS };
+struct oc_target {
+    struct oc_rect rect;
+    enum oc_target_kind kind;
+    int index; /* of the view, of the panel's row, of the row of the view's list */
+};
+enum { OC_TARGETS = 256 };
+
 struct oc_canvas {
     int width, height;
     struct oc_cell *cells; /* row by row */
@@ -31,6 +40,8 @@ struct oc_canvas {
     bool
         letters; /* fill every cell of a bar with its class's letter: no colour, or too few to tell all classes apart */
     int cursor_x, cursor_y; /* -1: hidden */
+    struct oc_target targets[OC_TARGETS];
+    int n_targets;
 };
 
 /* Makes the canvas so large (clamped to OC_CANVAS_MAX) and blank. False when out of memory: the canvas is then 0 x 0.
@@ -38,7 +49,7 @@ struct oc_canvas {
 bool oc_canvas_resize(struct oc_canvas *canvas, int width, int height);
 void oc_canvas_free(struct oc_canvas *canvas);
 
-/* Blanks everything and hides the cursor. */
+/* Blanks everything, hides the cursor and forgets the targets. */
 void oc_canvas_clear(struct oc_canvas *canvas);
 
 /* The cell at a place, or NULL outside. */
@@ -73,6 +84,9 @@ void oc_canvas_fill(struct oc_canvas *canvas, struct oc_rect rect, enum oc_role 
 
 /* Adds a role's attributes and colours to the cells of a rectangle, keeping their characters. */
 void oc_canvas_mark(struct oc_canvas *canvas, struct oc_rect rect, enum oc_role role);
+
+/* Says what stands in a rectangle. Beyond OC_TARGETS it cannot be clicked. */
+void oc_canvas_target(struct oc_canvas *canvas, struct oc_rect rect, enum oc_target_kind kind, int index);
 
 /* Rules in the border's style. */
 void oc_canvas_hline(struct oc_canvas *canvas, int x, int y, int width);

@@ -55,6 +55,7 @@ static int draw_names(const struct oc_app *app, struct oc_canvas *canvas, struct
         x = start + oc_canvas_print(canvas, start, rect.y, rect.x + rect.w - start, OC_ROLE_HEADER, " %s ", name);
         for (int at = start; i == app->view && at < x; at++)
             oc_canvas_at(canvas, at, rect.y)->style.attr ^= OC_ATTR_REVERSE | OC_ATTR_BOLD;
+        oc_canvas_target(canvas, (struct oc_rect){start, rect.y, x - start, 1}, OC_TARGET_VIEW, i);
         if (brief) x--;
     }
     return x - rect.x + 1;

@@ -22,6 +22,7 @@ enum oc_key {
     OC_KEY_PAGE_DOWN,
     OC_KEY_DELETE,
     OC_KEY_RESIZE, /* the terminal has another size */
+    OC_KEY_MOUSE,  /* the mouse did something: oc_term_mouse() says what */
     OC_KEY_OTHER   /* a key this program has no use for */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tui/screen/command.h"
+#include "tui/screen/mouse.h"
 #include "tui/views/views.h"
 
 /* A text that is longer than its rectangle: rows before `scroll` are skipped, rows beyond the end are only counted. */
@@ -63,6 +64,19 @@ static void page_commands(struct pager *pager)
     }
 }
 
+static void page_mouse(struct pager *pager)
+{
+    page_text(pager, 0, OC_ROLE_TEXT, "");
+    page_text(pager, 0, OC_ROLE_TITLE, "Mouse");
+    for (int i = 0; i < oc_n_mouse_rows; i++) {
+        int shown = pager->row - pager->scroll;
+        if (shown >= 0 && shown < pager->rect.h)
+            oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 19, OC_ROLE_HINT_KEY,
+                           oc_mouse_rows[i].what);
+        page_text(pager, 21, OC_ROLE_TEXT, oc_mouse_rows[i].help);
+    }
+}
+
 /* A view's number is explained by its name. */
 static const char *help_of(enum oc_request request)
 {
@@ -85,6 +99,7 @@ static void page_help(struct pager *pager, const struct oc_canvas *canvas)
     }
     page_views(pager);
     page_commands(pager);
+    page_mouse(pager);
     page_text(pager, 0, OC_ROLE_TEXT, "");
     page_text(pager, 0, OC_ROLE_TITLE, "Signs");
     page_text(pager, 1, OC_ROLE_TEXT,

@@ -176,6 +176,7 @@ void oc_panel_draw(struct oc_panel *panel, struct oc_canvas *canvas, struct oc_r
             draw_section(panel, canvas, line, row->section, view);
         else
             draw_option(panel, canvas, line, row->option, view);
+        oc_canvas_target(canvas, line, OC_TARGET_OPTION, panel->top + i);
         if (panel->top + i != focus) continue;
         oc_canvas_mark(canvas, line, view->active ? OC_ROLE_FOCUS : OC_ROLE_FOCUS_OUT);
         oc_canvas_put(canvas, rect.x, line.y, oc_canvas_at(canvas, rect.x, line.y)->style, '>');

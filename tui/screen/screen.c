@@ -60,10 +60,19 @@ static void draw(struct screen *screen)
     oc_term_show(screen->term, &screen->canvas);
 }
 
+static void take_mouse(struct screen *screen)
+{
+    const struct oc_mouse mouse = oc_term_mouse(screen->term);
+    oc_app_draw(&screen->app, &screen->canvas); /* keys that came before it may have changed what is there */
+    oc_app_mouse(&screen->app, &screen->canvas, &mouse);
+}
+
 static void take_key(struct screen *screen, int key)
 {
     if (key == OC_KEY_RESIZE)
         oc_canvas_resize(&screen->canvas, oc_term_width(screen->term), oc_term_height(screen->term));
+    else if (key == OC_KEY_MOUSE)
+        take_mouse(screen);
     else if (key != OC_KEY_OTHER)
         oc_app_key(&screen->app, key);
 }
@@ -213,7 +222,7 @@ static bool open_display(struct screen *screen, const struct oc_screen_options *
         screen->canvas.ascii = options->ascii;
         width = variable("COLUMNS", 80), height = variable("LINES", 24);
     } else {
-        screen->term = oc_term_open(options->depth, options->ascii, error);
+        screen->term = oc_term_open(options->depth, options->ascii, !options->no_mouse, error);
         if (!screen->term) return false;
         width = oc_term_width(screen->term), height = oc_term_height(screen->term);
     }

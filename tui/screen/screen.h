@@ -10,6 +10,7 @@ struct oc_screen_options {
     enum oc_depth depth;    /* colours */
     bool ascii;             /* only ASCII is drawn */
     bool no_live;           /* the probe runs only on p */
+    bool no_mouse;          /* the mouse stays the terminal's */
     bool no_display;        /* no terminal is touched: a script draws on a canvas of $COLUMNS x $LINES, or 80 x 24 */
     const char *script;     /* a file of keys and commands to begin with; NULL = none */
     int lesson;             /* number of the lesson to begin with, from 1; 0 = none */

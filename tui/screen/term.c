@@ -27,6 +27,7 @@ struct oc_term {
     struct oc_canvas shown; /* what the terminal holds; 0 x 0 when unknown */
     struct oc_buffer out;   /* a frame on its way */
     sigset_t waiting;       /* the signal mask while waiting */
+    struct oc_mouse mouse;  /* what it did last */
     bool gone;              /* the terminal was hung up */
 };
 
@@ -124,6 +125,30 @@ static int finish_escape(const struct oc_term *term)
     return sequence ? OC_KEY_OTHER : OC_KEY_ESCAPE;
 }
 
+/* A press of the first button, or a notch of the wheel; everything else is nothing. */
+static int take_mouse(struct oc_term *term)
+{
+    static const struct {
+        mmask_t state;
+        enum oc_mouse_kind kind;
+    } kinds[] = {{BUTTON1_PRESSED, OC_MOUSE_CLICK},
+                 {BUTTON4_PRESSED, OC_MOUSE_WHEEL_UP},
+                 {BUTTON5_PRESSED, OC_MOUSE_WHEEL_DOWN}};
+    MEVENT event;
+    if (getmouse(&event) != OK) return OC_KEY_OTHER;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (!(event.bstate & kinds[i].state)) continue;
+        term->mouse = (struct oc_mouse){kinds[i].kind, event.x, event.y};
+        return OC_KEY_MOUSE;
+    }
+    return OC_KEY_OTHER;
+}
+
+struct oc_mouse oc_term_mouse(const struct oc_term *term)
+{
+    return term->mouse;
+}
+
 int oc_term_key(struct oc_term *term)
 {
     wint_t key;
@@ -133,6 +158,7 @@ int oc_term_key(struct oc_term *term)
     }
     int kind = wget_wch(term->keys, &key);
     if (kind == ERR) return OC_KEY_NONE;
+    if (kind == KEY_CODE_YES && key == KEY_MOUSE) return take_mouse(term);
     if (kind == KEY_CODE_YES) return translate((int)key);
     if (key == 27) return finish_escape(term);
     if (key == '\n' || key == '\r') return OC_KEY_ENTER;
@@ -163,12 +189,17 @@ static void add_capability(struct oc_rescue *rescue, const char *name)
     rescue->n += strip(tigetstr((char *)name), rescue->bytes + rescue->n, sizeof rescue->bytes - rescue->n);
 }
 
-static void prepare_rescue(const struct termios *modes, bool has_modes)
+static void prepare_rescue(const struct termios *modes, bool has_modes, bool mouse)
 {
+    static const char mouse_off[] = "\033[?1000l\033[?1006l";
     struct oc_rescue rescue = {.fd = STDOUT_FILENO, .has_modes = has_modes};
     if (has_modes) rescue.modes = *modes;
     static const char *const capabilities[] = {"sgr0", "op", "rmkx", "rmcup", "cnorm"};
     for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++) add_capability(&rescue, capabilities[i]);
+    if (mouse && rescue.n + sizeof mouse_off <= sizeof rescue.bytes) {
+        memcpy(rescue.bytes + rescue.n, mouse_off, sizeof mouse_off - 1);
+        rescue.n += sizeof mouse_off - 1;
+    }
     oc_signals_rescue(&rescue);
 }
 
@@ -228,7 +259,7 @@ static void learn_codes(struct oc_term *term)
             (never & 2 ? OC_ATTR_UNDERLINE : 0) | (never & 4 ? OC_ATTR_REVERSE : 0) | (never & 32 ? OC_ATTR_BOLD : 0);
 }
 
-static bool start_curses(struct oc_term *term, enum oc_depth depth, struct oc_error *error)
+static bool start_curses(struct oc_term *term, enum oc_depth depth, bool mouse, struct oc_error *error)
 {
     char direct[64];
     const char *type = depth == OC_DEPTH_RGB ? direct_type(direct, sizeof direct) : NULL;
@@ -250,6 +281,10 @@ static bool start_curses(struct oc_term *term, enum oc_depth depth, struct oc_er
     intrflush(term->keys, FALSE);
     keypad(term->keys, TRUE);
     nodelay(term->keys, TRUE);
+    if (mouse) {
+        mouseinterval(0); /* a press is a click: nothing waits for a second one */
+        mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+    }
     refresh(); /* curses has the terminal now; what is on it comes from here */
     curs_set(0);
     if (!getenv("ESCDELAY")) set_escdelay(50);
@@ -259,7 +294,7 @@ static bool start_curses(struct oc_term *term, enum oc_depth depth, struct oc_er
     return true;
 }
 
-struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, struct oc_error *error)
+struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, bool mouse, struct oc_error *error)
 {
     struct termios modes;
     struct oc_term *term = calloc(1, sizeof *term);
@@ -270,14 +305,14 @@ struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, struct oc_error *e
     bool has_modes = tcgetattr(STDOUT_FILENO, &modes) == 0;
     trust_the_terminal();
     oc_signals_catch();
-    if (!start_curses(term, depth, error)) {
+    if (!start_curses(term, depth, mouse, error)) {
         if (term->screen) endwin();
         oc_signals_release();
         if (term->in && term->in != stdin) fclose(term->in);
         free(term);
         return NULL;
     }
-    prepare_rescue(&modes, has_modes);
+    prepare_rescue(&modes, has_modes, mouse);
     block_signals(term);
     const char *name = getenv("TERM");
     term->utf8 = !ascii && strcmp(nl_langinfo(CODESET), "UTF-8") == 0 && !(name && strcmp(name, "linux") == 0);

@@ -9,6 +9,7 @@
 
 #include "tui/screen/canvas.h"
 #include "tui/screen/keys.h"
+#include "tui/screen/mouse.h"
 
 /* How many colours: what the terminal has, none, or so many. */
 enum oc_depth {
@@ -24,9 +25,10 @@ struct oc_term; /* opaque */
 
 /* Takes over the terminal of standard output; keys come from standard input, or from /dev/tty where that is no
  * terminal. `depth` may ask for fewer colours than the terminal has; OC_DEPTH_AUTO takes what it has, and none under
- * NO_COLOR; OC_DEPTH_RGB looks for a description of the terminal that has all colours, such as xterm-direct. NULL with
- * the reason when no terminal type that can be used is found. */
-struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, struct oc_error *error);
+ * NO_COLOR; with `mouse` clicks and the wheel are keys, too, where the terminal has one; OC_DEPTH_RGB looks for a
+ * description of the terminal that has all colours, such as xterm-direct. NULL with the reason when no terminal type
+ * that can be used is found. */
+struct oc_term *oc_term_open(enum oc_depth depth, bool ascii, bool mouse, struct oc_error *error);
 void oc_term_close(struct oc_term *term);
 
 int oc_term_width(const struct oc_term *term);
@@ -43,6 +45,9 @@ void oc_term_repaint(struct oc_term *term);
 
 /* The next key, or OC_KEY_NONE; never waits. OC_KEY_RESIZE: the size has changed. */
 int oc_term_key(struct oc_term *term);
+
+/* What the mouse did, after OC_KEY_MOUSE. */
+struct oc_mouse oc_term_mouse(const struct oc_term *term);
 
 /* Waits until a key, one of the descriptors (-1 are left out), a signal, or `timeout` milliseconds (-1 = for ever). */
 void oc_term_wait(struct oc_term *term, const int *fds, int n, int timeout);

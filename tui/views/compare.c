@@ -149,6 +149,7 @@ static void draw_list(const struct oc_app *app, struct oc_compare_state *state, 
             draw_option(state, canvas, row, oc_compare_option(state, index));
         else
             draw_entry(canvas, row, oc_compare_entry(state, index));
+        oc_canvas_target(canvas, row, OC_TARGET_ROW, index);
         if (index != state->focus) continue;
         oc_canvas_mark(canvas, (struct oc_rect){row.x + 2, row.y, row.w - 2, 1},
                        oc_app_in_view(app) ? OC_ROLE_FOCUS : OC_ROLE_FOCUS_OUT);
@@ -279,6 +280,15 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     return true;
 }
 
+static bool pick(struct oc_app *app, void *memory, int row)
+{
+    struct oc_compare_state *state = memory;
+    (void)app;
+    if (state->focus == row) return false;
+    state->focus = row;
+    return true;
+}
+
 static void help(const struct oc_app *app, const void *memory, char *text, size_t size)
 {
     const struct oc_compare_state *state = memory;
@@ -312,5 +322,6 @@ const struct oc_view_ops oc_view_compare = {.title = "Compare",
                                             .state_size = sizeof(struct oc_compare_state),
                                             .draw = draw,
                                             .request = request,
+                                            .pick = pick,
                                             .help = help,
                                             .keys = keys};

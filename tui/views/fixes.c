@@ -123,6 +123,13 @@ static void draw_advice(struct oc_canvas *canvas, struct oc_rect row, const stru
     oc_canvas_put(canvas, row.x, row.y, oc_canvas_style(canvas, OC_ROLE_TITLE), '>');
 }
 
+bool oc_fixes_pick(struct oc_app *app, int row)
+{
+    if (app->fixes->focus == row) return false;
+    app->fixes->focus = row;
+    return true;
+}
+
 /* The heading of a kind of change stands before its first one. */
 static bool begins_kind(const struct oc_advices *advices, int i)
 {
@@ -137,7 +144,9 @@ static void draw_from(const struct oc_fixes *fixes, struct oc_canvas *canvas, st
             draw_head(canvas, (struct oc_rect){rect.x, y++, rect.w, 1},
                       oc_effect_heading(fixes->advices.list[i].effect));
         if (y == rect.y + rect.h) return;
-        draw_advice(canvas, (struct oc_rect){rect.x, y++, rect.w, 1}, &fixes->advices.list[i], i == fixes->focus);
+        const struct oc_rect row = {rect.x, y++, rect.w, 1};
+        draw_advice(canvas, row, &fixes->advices.list[i], i == fixes->focus);
+        oc_canvas_target(canvas, row, OC_TARGET_ROW, i);
     }
 }
 

@@ -18,6 +18,9 @@ void oc_fixes_free(struct oc_app *app);
 /* One request while the list is open: moves, applies, closes. */
 void oc_fixes_request(struct oc_app *app, enum oc_request request);
 
+/* Puts the cursor on a row of the list; false when it is there already. */
+bool oc_fixes_pick(struct oc_app *app, int row);
+
 void oc_fixes_draw(struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect);
 
 #endif

@@ -166,6 +166,7 @@ static void draw_row(const struct oc_app *app, const struct oc_layers_state *sta
                        oc_layers_name(entry, text, sizeof text));
         draw_cells(canvas, row, most, name, &line);
     }
+    oc_canvas_target(canvas, row, OC_TARGET_ROW, index);
     if (index != state->focus) return;
     struct oc_rect marked = {row.x + 3, row.y, row.w - 3, 1}; /* the class keeps its colour */
     oc_canvas_mark(canvas, marked, oc_app_in_view(app) ? OC_ROLE_FOCUS : OC_ROLE_FOCUS_OUT);
@@ -381,6 +382,15 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     return true;
 }
 
+static bool pick(struct oc_app *app, void *memory, int row)
+{
+    struct oc_layers_state *state = memory;
+    (void)app;
+    if (state->focus == row) return false;
+    state->focus = row;
+    return true;
+}
+
 static void help(const struct oc_app *app, const void *memory, char *text, size_t size)
 {
     const struct oc_layers_state *state = memory;
@@ -414,5 +424,6 @@ const struct oc_view_ops oc_view_layers = {.title = "Layers",
                                            .state_size = sizeof(struct oc_layers_state),
                                            .draw = draw,
                                            .request = request,
+                                           .pick = pick,
                                            .help = help,
                                            .keys = keys};

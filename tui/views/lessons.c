@@ -27,6 +27,7 @@ static void draw_list(struct oc_lessons_state *state, struct oc_canvas *canvas, 
         struct oc_rect about = {rect.x + 4, y + 1, rect.w - 6, each - 1};
         if (about.y + about.h > rect.y + rect.h) about.h = rect.y + rect.h - about.y;
         oc_canvas_wrap(canvas, about, 0, OC_ROLE_TEXT, lesson.about);
+        oc_canvas_target(canvas, (struct oc_rect){rect.x, y, rect.w, each}, OC_TARGET_ROW, i);
         if (i == state->focus) oc_canvas_mark(canvas, (struct oc_rect){rect.x, y, rect.w, 1}, OC_ROLE_FOCUS);
         oc_lesson_close(&lesson);
     }
@@ -123,6 +124,16 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     }
 }
 
+/* The rows are those of the list: in a lesson there are none. */
+static bool pick(struct oc_app *app, void *memory, int row)
+{
+    struct oc_lessons_state *state = memory;
+    (void)app;
+    if (state->focus == row) return false;
+    state->focus = row;
+    return true;
+}
+
 static bool shares(const struct oc_app *app, const void *memory)
 {
     (void)app;
@@ -165,6 +176,7 @@ const struct oc_view_ops oc_view_lessons = {.title = "Lessons",
                                             .state_size = sizeof(struct oc_lessons_state),
                                             .draw = draw,
                                             .request = request,
+                                            .pick = pick,
                                             .help = help,
                                             .keys = keys,
                                             .shares = shares,

@@ -189,8 +189,11 @@ static void draw_stages(const struct oc_app *app, struct state *state, struct oc
     if (state->top < 0) state->top = 0;
     state->shown = rows;
     draw_head(app, canvas, rect, &table);
-    for (int i = 0; i < rows && state->top + i < n; i++)
-        draw_stage(app, state, canvas, (struct oc_rect){rect.x, rect.y + 1 + i, rect.w, 1}, &table, state->top + i);
+    for (int i = 0; i < rows && state->top + i < n; i++) {
+        const struct oc_rect row = {rect.x, rect.y + 1 + i, rect.w, 1};
+        draw_stage(app, state, canvas, row, &table, state->top + i);
+        oc_canvas_target(canvas, row, OC_TARGET_ROW, state->top + i);
+    }
     if (rows < n && rect.h > 2)
         oc_canvas_print(canvas, rect.x + 1, rect.y + rect.h - 1, rect.w - 2, OC_ROLE_DIM, "stages %d to %d of %d",
                         state->top, state->top + rows - 1, n);
@@ -333,6 +336,14 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     }
 }
 
+static bool pick(struct oc_app *app, void *memory, int row)
+{
+    (void)memory;
+    if (oc_app_stage(app) == row) return false;
+    choose(app, row);
+    return true;
+}
+
 static void help(const struct oc_app *app, const void *memory, char *text, size_t size)
 {
     (void)memory;
@@ -355,5 +366,6 @@ const struct oc_view_ops oc_view_pipeline = {.title = "Pipeline",
                                              .state_size = sizeof(struct state),
                                              .draw = draw,
                                              .request = request,
+                                             .pick = pick,
                                              .help = help,
                                              .keys = keys};

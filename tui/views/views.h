@@ -14,6 +14,8 @@ struct oc_view_ops {
     size_t state_size;         /* bytes of what it remembers, zeroed at the start; 0 = nothing */
     void (*draw)(const struct oc_app *app, void *state, struct oc_canvas *canvas, struct oc_rect rect);
     bool (*request)(struct oc_app *app, void *state, enum oc_request request); /* true: taken; NULL: it has no keys */
+    bool (*pick)(struct oc_app *app, void *state,
+                 int row); /* puts the cursor on a row of its list; false: it is there already; NULL = it has no list */
     void (*help)(const struct oc_app *app, const void *state, char *text, size_t size); /* the help rows; NULL = none */
     const struct oc_view_key *keys; /* ended by a row of OC_REQUESTS; NULL = none */
     bool (*shares)(const struct oc_app *app,
