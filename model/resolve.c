@@ -179,12 +179,26 @@ static bool derive_batch(struct oc_plan *plan, struct oc_error *error)
     return true;
 }
 
+/* Megatron-FSDP is Megatron with stage 2 or 3. */
+static bool name_megatron_fsdp(struct oc_config *c, struct oc_error *error)
+{
+    if (c->framework != OC_FW_MEGATRON_FSDP) return true;
+    oc_default(c, OC_OPT_parallel_zero, 3);
+    if (c->parallel_zero < 2) {
+        oc_fail(error, OC_E_CONFLICT, "framework=megatron-fsdp shares gradients (parallel.zero 2) or weights too (3)");
+        return oc_hint(error, "framework=megatron for parallel.zero=%d", (int)c->parallel_zero);
+    }
+    c->framework = OC_FW_MEGATRON;
+    return true;
+}
+
 bool oc_resolve(const struct oc_config *config, struct oc_plan *plan, struct oc_warnings *warnings,
                 struct oc_error *error)
 {
     memset(plan, 0, sizeof *plan);
     if (warnings) warnings->n = 0;
     plan->c = *config;
+    if (!name_megatron_fsdp(&plan->c, error)) return false;
     const struct oc_framework_rules *framework = oc_framework((enum oc_framework)plan->c.framework);
     if (!framework) return oc_fail(error, OC_E_VALUE, "this framework is not modelled yet");
     if (!choose_model(plan, error)) return false;

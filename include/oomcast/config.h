@@ -26,6 +26,7 @@ enum oc_framework {
     OC_FW_FSDP2,
     OC_FW_DEEPSPEED,
     OC_FW_MEGATRON,
+    OC_FW_MEGATRON_FSDP, /* in a plan: OC_FW_MEGATRON with parallel.zero 2 or 3 */
     OC_FRAMEWORKS
 };
 enum oc_kind { OC_KIND_DECODER, OC_KIND_ENCODER };

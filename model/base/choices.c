@@ -10,6 +10,7 @@ const struct oc_choice oc_choices_framework[] = {
     {"fsdp2", OC_FW_FSDP2, "fully_shard: each parameter sharded by itself"},
     {"deepspeed", OC_FW_DEEPSPEED, "ZeRO 0 to 3 with DeepSpeed's buffers"},
     {"megatron", OC_FW_MEGATRON, "Megatron-LM core: main grads, fp32 master weights, distributed optimizer"},
+    {"megatron-fsdp", OC_FW_MEGATRON_FSDP, "Megatron-FSDP: the same with gradients and weights shared (zero 3)"},
     {0}};
 const struct oc_choice oc_choices_kind[] = {
     {"decoder", OC_KIND_DECODER, "GPT, Llama and their kin"}, {"encoder", OC_KIND_ENCODER, "BERT and its kin"}, {0}};
@@ -144,9 +145,13 @@ const char *oc_needs_sgd(const struct oc_config *c)
 {
     return c->optimizer == OC_OPTIM_SGD ? NULL : "needs sgd";
 }
+static bool is_megatron(const struct oc_config *c)
+{
+    return c->framework == OC_FW_MEGATRON || c->framework == OC_FW_MEGATRON_FSDP;
+}
 const char *oc_needs_torch_optimizer(const struct oc_config *c)
 {
-    return c->framework == OC_FW_MEGATRON || c->framework == OC_FW_DEEPSPEED ? "decided by the framework" : NULL;
+    return is_megatron(c) || c->framework == OC_FW_DEEPSPEED ? "decided by the framework" : NULL;
 }
 const char *oc_needs_dp(const struct oc_config *c)
 {
@@ -182,7 +187,7 @@ const char *oc_needs_selective_recompute(const struct oc_config *c)
 }
 const char *oc_needs_megatron(const struct oc_config *c)
 {
-    return c->framework == OC_FW_MEGATRON ? NULL : "only Megatron";
+    return is_megatron(c) ? NULL : "only Megatron";
 }
 const char *oc_needs_experts(const struct oc_config *c)
 {

@@ -51,6 +51,10 @@ static const struct {
     {OC_OPT_model_positions, OC_POS_NONE, "--position-embedding-type none"},
     {OC_OPT_parallel_zero, 0, ""},
     {OC_OPT_parallel_zero, 1, "--use-distributed-optimizer"},
+    {OC_OPT_parallel_zero, 2,
+     "--use-megatron-fsdp --use-distributed-optimizer --data-parallel-sharding-strategy optim_grads"},
+    {OC_OPT_parallel_zero, 3,
+     "--use-megatron-fsdp --use-distributed-optimizer --data-parallel-sharding-strategy optim_grads_params"},
     {OC_OPT_kernels_loss, OC_LOSS_EAGER, ""},
     {OC_OPT_kernels_loss, OC_LOSS_FUSED, "--cross-entropy-loss-fusion"},
     {OC_OPT_kernels_loss, OC_LOSS_TE_FUSED, "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"},
@@ -140,7 +144,7 @@ static void put_kv_lora_rank(struct writer *w)
 static void put_shard_group(struct writer *w)
 {
     const struct oc_plan *plan = w->plan;
-    if (plan->c.parallel_zero == 1 && plan->shard > 0 && plan->shard < plan->dp * plan->c.parallel_cp)
+    if (plan->c.parallel_zero > 0 && plan->shard > 0 && plan->shard < plan->dp * plan->c.parallel_cp)
         put_number(w, "--num-distributed-optimizer-instances",
                    (long long)(plan->dp * plan->c.parallel_cp / plan->shard));
 }

@@ -7,7 +7,7 @@ static const struct oc_framework_rules *const frameworks[OC_FRAMEWORKS] = {
     [OC_FW_ARTICLE] = &oc_article_rules,   [OC_FW_ZERO_PAPER] = &oc_zero_paper_rules,
     [OC_FW_PYTORCH] = &oc_pytorch_rules,   [OC_FW_FSDP2] = &oc_fsdp2_rules,
     [OC_FW_FSDP1] = &oc_fsdp1_rules,       [OC_FW_DEEPSPEED] = &oc_deepspeed_rules,
-    [OC_FW_MEGATRON] = &oc_megatron_rules,
+    [OC_FW_MEGATRON] = &oc_megatron_rules, [OC_FW_MEGATRON_FSDP] = &oc_megatron_rules,
 };
 
 const struct oc_framework_rules *oc_framework(enum oc_framework framework)

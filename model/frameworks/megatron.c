@@ -10,14 +10,16 @@
 
 static bool weights(const struct oc_plan *plan, struct oc_state *state)
 {
-    const bool buffer = plan->c.parallel_zero >= 1;
+    const bool buffer = plan->c.parallel_zero >= 1, shared = plan->c.parallel_zero >= 3;
     *state = (struct oc_state){.class = OC_WEIGHTS,
                                .dtype = plan->dt.weights,
-                               .pooled = buffer,
+                               .sharded = shared,
+                               .pooled = buffer && !shared,
                                .birth = buffer ? OC_AT_SUB(INIT, 1) : OC_AT(INIT),
                                .death = OC_AT(END),
-                               .why = buffer ? "views of the distributed optimizer's parameter buffer"
-                                             : "parameters in the training type"};
+                               .why = shared   ? "Megatron-FSDP: this rank's part of the compute weights"
+                                      : buffer ? "views of the distributed optimizer's parameter buffer"
+                                               : "parameters in the training type"};
     return true;
 }
 
@@ -92,12 +94,15 @@ static bool last_gradients(const struct oc_plan *plan, struct oc_state *state)
 
 static bool main_gradients(const struct oc_plan *plan, struct oc_state *state)
 {
+    const bool shared = plan->c.parallel_zero >= 2;
     *state = (struct oc_state){.class = OC_GRADIENTS,
                                .dtype = plan->dt.grads,
-                               .pooled = true,
+                               .sharded = shared,
+                               .pooled = !shared,
                                .birth = OC_AT_SUB(INIT, 1),
                                .death = OC_AT(END),
-                               .why = plan->dt.weights == OC_BF16 && plan->dt.grads == OC_FP32
+                               .why = shared ? "Megatron-FSDP: this rank's part of the sums"
+                                      : plan->dt.weights == OC_BF16 && plan->dt.grads == OC_FP32
                                           ? "main_grad: one buffer that always exists; fp32 whenever weights are bf16"
                                           : "main_grad: one buffer that always exists"};
     return !has_own_gradients(plan);

@@ -190,5 +190,6 @@ void oc_megatron_buffers(struct oc_build *build)
     add_sent_outputs(build);
     if (build->plan->c.optimizer == OC_OPTIM_MUON) oc_add_optimizer_states(build);
     add_deferred_gradients(build);
+    oc_megatron_fsdp_units(build);
     oc_add_cublas(build);
 }

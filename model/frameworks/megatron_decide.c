@@ -103,12 +103,13 @@ static bool check_layers(const struct oc_config *c, struct oc_error *error)
     return true;
 }
 
+/* Stages 2 and 3 are Megatron-FSDP, of Megatron core's modules. */
 static bool decide_sharding(const struct oc_config *c, struct oc_error *error)
 {
-    if (c->parallel_zero <= 1) return true;
-    oc_fail(error, OC_E_CONFLICT, "parallel.zero=%d: Megatron's distributed optimizer is zero=1",
+    if (c->parallel_zero <= 1 || c->model_hidden) return true;
+    oc_fail(error, OC_E_CONFLICT, "parallel.zero=%d: Megatron-FSDP gathers layers, parameters alone are not enough",
             (int)c->parallel_zero);
-    return oc_hint(error, "parallel.zero=1");
+    return oc_hint(error, "name a model with model.name, or parallel.zero=1");
 }
 
 /* The loss in one kernel is PyTorch's or TransformerEngine's; neither has a fixed order of summation. */

@@ -68,7 +68,8 @@ static void place_part(struct layout *layout, const struct oc_build *build, uint
 uint64_t oc_megatron_padded(const struct oc_build *build, bool expert)
 {
     const struct oc_plan *plan = build->plan;
-    if (plan->c.parallel_zero < 1) return oc_build_part(build, expert);
+    if (plan->c.parallel_zero != 1)
+        return oc_build_part(build, expert); /* Megatron-FSDP's padding is too little to know */
     uint64_t total = 0;
     for (int c = 0; c < build->ledger->n_chunks; c++) {
         const struct oc_chunk *chunk = &build->ledger->chunks[c];

@@ -18,4 +18,7 @@ uint64_t oc_megatron_padded(const struct oc_build *build, bool expert);
  * activation. */
 void oc_megatron_buffers(struct oc_build *build);
 
+/* Megatron-FSDP's gathered weights and gradients before they are shared. Nothing below parallel.zero 2. */
+void oc_megatron_fsdp_units(struct oc_build *build);
+
 #endif

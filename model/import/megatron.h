@@ -44,6 +44,8 @@ enum megatron_fact {
     FACT_NPROC_PER_NODE,
     FACT_NNODES,
     FACT_STANDALONE,
+    FACT_FSDP,
+    FACT_SHARDING_STRATEGY,
     MEGATRON_FACTS
 };
 

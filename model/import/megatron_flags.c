@@ -51,6 +51,8 @@ static const struct { const char *flag; enum megatron_fact fact; enum megatron_a
     {"--nproc-per-node", FACT_NPROC_PER_NODE, ARITY_ONE}, {"--num-gpus", FACT_NPROC_PER_NODE, ARITY_ONE},
     {"--nnodes", FACT_NNODES, ARITY_ONE}, {"--num-nodes", FACT_NNODES, ARITY_ONE},
     {"--standalone", FACT_STANDALONE, ARITY_NONE},
+    {"--use-megatron-fsdp", FACT_FSDP, ARITY_NONE}, {"--use-custom-fsdp", FACT_FSDP, ARITY_NONE},
+    {"--data-parallel-sharding-strategy", FACT_SHARDING_STRATEGY, ARITY_ONE},
 };
 
 /* They change memory. `harmless`: the value at which they do not. */
@@ -69,9 +71,8 @@ static const struct { const char *flag; enum megatron_arity arity; const char *h
     {"--encoder-tensor-model-parallel-size", ARITY_ONE, "0", "an encoder of its own is left out"},
     {"--encoder-pipeline-model-parallel-size", ARITY_ONE, "0", "an encoder of its own is left out"},
     {"--pipeline-model-parallel-split-rank", ARITY_ONE, NULL, "an encoder of its own is left out"},
-    {"--use-megatron-fsdp", ARITY_NONE, NULL, "fully sharded data parallelism: counted as unsharded"},
-    {"--use-custom-fsdp", ARITY_NONE, NULL, "fully sharded data parallelism: counted as unsharded"},
     {"--use-torch-fsdp2", ARITY_NONE, NULL, "fully sharded data parallelism: counted as unsharded"},
+    {"--outer-dp-sharding-strategy", ARITY_ONE, "no_shard", "what is shared in the outer groups, too, is counted as whole there"},
     {"--fsdp-double-buffer", ARITY_NONE, NULL, "a second set of communication buffers is left out"},
     {"--nccl-ub", ARITY_NONE, NULL, "registered communication buffers are left out"},
     {"--use-nccl-ub", ARITY_NONE, NULL, "registered communication buffers are left out"},
@@ -144,7 +145,7 @@ static const char *const silent_values =
     "--ckpt-convert-format --ckpt-convert-save --dist-ckpt-strictness --loss-scale --initial-loss-scale --min-loss-scale "
     "--loss-scale-window --hysteresis --distributed-backend --distributed-timeout-minutes "
     "--distributed-timeout-seconds-after-init --local-rank --lazy-mpu-init --sharp-enabled-group "
-    "--data-parallel-sharding-strategy --outer-dp-sharding-strategy --megatron-fsdp-* --suggested-communication-unit-size "
+    "--megatron-fsdp-* --suggested-communication-unit-size "
     "--nccl-communicator-config-path --replication-jump --replication-factor --eval-iters --eval-interval --vocab-file "
     "--merge-file --vocab-extra-ids --tokenizer-model --tokenizer-metadata --tokenizer-name-or-path --tiktoken-pattern "
     "--tiktoken-num-special-tokens --split --data-args-path --per-split-data-args-path --data-cache-path "

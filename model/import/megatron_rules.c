@@ -166,6 +166,27 @@ static bool loss(struct megatron *m)
     return megatron_set(m, OC_OPT_kernels_loss, te ? "te-fused" : "fused", te ? kernel->line : fusion->line);
 }
 
+/* --use-megatron-fsdp shares what --data-parallel-sharding-strategy says; without it the strategy is not looked at.
+ * Source: Megatron-LM core/distributed/distributed_data_parallel_config.py. */
+static bool sharding_strategy(struct megatron *m)
+{
+    static const struct {
+        const char *theirs, *zero;
+    } strategies[] = {{"optim_grads_params", "3"}, {"optim_grads", "2"}, {"optim", "1"}, {"no_shard", "0"}};
+    const struct megatron_seen *fsdp = &m->facts[FACT_FSDP], *strategy = &m->facts[FACT_SHARDING_STRATEGY];
+    if (!fsdp->flag) return true;
+    if (!strategy->flag) return megatron_set(m, OC_OPT_parallel_zero, strategies[0].zero, fsdp->line);
+    if (!strategy->text || (strategy->value && strategy->value->unknown)) {
+        megatron_assume(m, OC_OPT_parallel_zero, strategy);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
+        if (!strcmp(strategy->text, strategies[i].theirs))
+            return megatron_set(m, OC_OPT_parallel_zero, strategies[i].zero, strategy->line);
+    warn(m, OC_OPT_parallel_zero, strategy, "Megatron knows no such strategy: optim_grads_params is taken");
+    return megatron_set(m, OC_OPT_parallel_zero, strategies[0].zero, strategy->line);
+}
+
 /* Copies of the distributed optimizer: each has its share of the data-parallel ranks. */
 static bool optimizer_instances(struct megatron *m)
 {
@@ -226,7 +247,9 @@ bool megatron_rules(struct megatron *m)
 {
     if (!apply_defaults(m) || !positions(m) || !query_groups(m) || !virtual_stages(m) || !recompute(m) || !loss(m))
         return false;
-    if (!megatron_experts(m) || !megatron_precision(m) || !optimizer_instances(m) || !contradictions(m)) return false;
+    if (!megatron_experts(m) || !megatron_precision(m) || !sharding_strategy(m) || !optimizer_instances(m) ||
+        !contradictions(m))
+        return false;
     missing(m);
     return true;
 }

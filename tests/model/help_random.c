@@ -104,7 +104,7 @@ static void random_megatron(struct oc_config *c, uint64_t *s)
     help_put(c, OC_OPT_parallel_cp, ANY(s, 1, 1, 2));
     help_put(c, OC_OPT_parallel_sp, coin(s));
     help_put(c, OC_OPT_parallel_world, c->parallel_tp * c->parallel_pp * c->parallel_cp * (1 << help_below(s, 3)));
-    help_put(c, OC_OPT_parallel_zero, coin(s));
+    help_put(c, OC_OPT_parallel_zero, ANY(s, 0, 1, 1, 2, 3));
     help_put(c, OC_OPT_parallel_overlap_grad_reduce, coin(s));
     help_put(c, OC_OPT_parallel_overlap_param_gather, coin(s));
     help_put(c, OC_OPT_megatron_gradient_accumulation_fusion, coin(s));

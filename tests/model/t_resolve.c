@@ -44,7 +44,10 @@ static void impossible_combinations_are_refused(void **state)
     refuses(HELP_WORDS(LLAMA, "parallel.vpp=2"), "needs a pipeline", "parallel.pp");
     refuses(HELP_WORDS(LLAMA, "batch.global=3", "parallel.world=2"), "does not divide batch.global", "divided by");
     refuses(HELP_WORDS(LLAMA, "parallel.zero=1", "optimizer=sgd"), "refuses sgd", "optimizer=adam");
-    refuses(HELP_WORDS(LLAMA, "parallel.zero=3"), "zero=1", "parallel.zero=1");
+    refuses(HELP_WORDS("framework=megatron", "model.params=7B", "parallel.zero=3"), "gathers layers",
+            "parallel.zero=1");
+    refuses(HELP_WORDS("framework=megatron-fsdp", "model.name=llama-3-8b", "parallel.zero=1"), "shares gradients",
+            "framework=megatron");
     refuses(HELP_WORDS("framework=pytorch", "model.name=llama-3-8b", "parallel.tp=2"), "no meaning in plain PyTorch",
             "megatron");
     refuses(HELP_WORDS("model.layers=4"), "model.hidden is not known", "model.name");
