@@ -62,6 +62,9 @@ bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 int64_t oc_plan_tokens(const struct oc_plan *plan);
 int64_t oc_plan_tokens_sp(const struct oc_plan *plan);
 
+/* The framework as `framework` names it: Megatron with stage 2 or 3 is megatron-fsdp again. Static text. */
+const char *oc_plan_framework(const struct oc_plan *plan);
+
 /* Whether the optimizer keeps a first and a second state per parameter. */
 bool oc_plan_has_moment1(const struct oc_plan *plan);
 bool oc_plan_has_moment2(const struct oc_plan *plan);

@@ -1,5 +1,6 @@
 #include "oomcast/plan.h"
 
+#include "model/base/choices.h"
 #include "model/base/layout.h"
 
 /* Stages written out: megatron.pipeline_layout, which oc_resolve() has checked. */
@@ -53,6 +54,15 @@ int64_t oc_plan_tokens(const struct oc_plan *plan)
 int64_t oc_plan_tokens_sp(const struct oc_plan *plan)
 {
     return plan->c.parallel_sp ? oc_plan_tokens(plan) / plan->c.parallel_tp : oc_plan_tokens(plan);
+}
+
+const char *oc_plan_framework(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    const bool fsdp = c->framework == OC_FW_MEGATRON && c->parallel_zero >= 2;
+    const struct oc_choice *choice = oc_choices_framework;
+    while (choice->name && choice->value != (fsdp ? OC_FW_MEGATRON_FSDP : c->framework)) choice++;
+    return choice->name ? choice->name : "";
 }
 
 bool oc_plan_has_moment1(const struct oc_plan *plan)

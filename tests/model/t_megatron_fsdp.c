@@ -35,6 +35,10 @@ static void what_each_stage_shares(void **state)
 {
     (void)state;
     const struct oc_rank all = rank_of(HELP_WORDS(LLAMA)), two = rank_of(HELP_WORDS(LLAMA, "parallel.zero=2"));
+    const struct oc_plan plan = help_plan(HELP_WORDS(LLAMA)),
+                         plain = help_plan(HELP_WORDS(LLAMA, "parallel.zero=1", "framework=megatron"));
+    assert_string_equal(oc_plan_framework(&plan), "megatron-fsdp");
+    assert_string_equal(oc_plan_framework(&plain), "megatron");
     const struct oc_instant *after = &all.moments[OC_STEADY][OC_M_AFTER_STEP];
     const uint64_t shard = all.params / 8;
     assert_int_equal(after->classes[OC_WEIGHTS], 2 * shard);

@@ -23,10 +23,10 @@ static const char *value(const struct oc_config *config, enum oc_option_id id, c
 
 static void put_run(struct oc_buffer *out, const struct oc_plan *plan)
 {
-    char framework[OC_NAME_MAX], precision[OC_NAME_MAX], optimizer[OC_NAME_MAX], recompute[OC_NAME_MAX];
+    char precision[OC_NAME_MAX], optimizer[OC_NAME_MAX], recompute[OC_NAME_MAX];
     struct oc_buffer line = {0};
-    oc_putf(&line, "%s, %s, %s", value(&plan->c, OC_OPT_framework, framework),
-            value(&plan->c, OC_OPT_precision, precision), value(&plan->c, OC_OPT_optimizer, optimizer));
+    oc_putf(&line, "%s, %s, %s", oc_plan_framework(plan), value(&plan->c, OC_OPT_precision, precision),
+            value(&plan->c, OC_OPT_optimizer, optimizer));
     if (plan->c.optimizer == OC_OPTIM_SGD)
         oc_put(&line, oc_plan_has_moment1(plan) ? " with momentum" : " without momentum");
     if (plan->has_shape) oc_putf(&line, ", recompute %s", value(&plan->c, OC_OPT_recompute, recompute));

@@ -36,10 +36,9 @@ static const char *file_part(const char *path)
 static void write_run(const struct oc_app *app, bool whole, char *text, size_t size)
 {
     const struct oc_plan *plan = &app->answer->plan;
-    char framework[OC_NAME_MAX], params[24];
-    oc_option_text(&plan->c, OC_OPT_framework, framework, sizeof framework);
+    char params[24];
     short_count(app->answer->params_total, params, sizeof params);
-    snprintf(text, size, "%s  %s%s  %lld GPU%s%s%s", framework, params, whole ? " parameters" : "",
+    snprintf(text, size, "%s  %s%s  %lld GPU%s%s%s", oc_plan_framework(plan), params, whole ? " parameters" : "",
              (long long)plan->c.parallel_world, plan->c.parallel_world == 1 ? "" : "s",
              whole && plan->c.gpu[0] ? "  " : "", whole ? plan->c.gpu : "");
 }
@@ -158,7 +157,7 @@ static void probe_text(const struct oc_app *app, int room, char *text, size_t si
     } else if (measured && measured->status == OC_PROBE_DONE) {
         char where[96];
         oc_result_where(measured, where, sizeof where);
-        snprintf(text, size, "probe: %s, %.1f s; %s", where, measured->seconds, measured->fallback);
+        snprintf(text, size, "probe: %s, %.1f s; %.120s", where, measured->seconds, measured->fallback);
         if (!measured->fallback[0] || oc_text_width(text) > room)
             snprintf(text, size, "probe: %s, %.1f s", where, measured->seconds);
     } else if (measured) {
