@@ -4,10 +4,11 @@
 #include <string.h>
 
 enum {
-    GAP = 4,                                    /* unchanged cells that are cheaper to write again than to jump over */
-    LOOKED_AT = 64,                             /* styles that are weighed against each other */
-    ERASED = 11,                                /* blanks from which erasing them and moving on is shorter */
-    SEQUENCE = 160,                             /* bytes of one change of style, or one move */
+    GAP = 4,        /* unchanged cells that are cheaper to write again than to jump over */
+    NEAR = 256,     /* runs that are looked through for the nearest, so that a frame of noise stays quick */
+    LOOKED_AT = 64, /* styles that are weighed against each other */
+    ERASED = 11,    /* blanks from which erasing them and moving on is shorter */
+    SEQUENCE = 160, /* bytes of one change of style, or one move */
     SHOWN = OC_ATTR_REVERSE | OC_ATTR_UNDERLINE /* attributes that show on a blank */
 };
 
@@ -195,33 +196,67 @@ static struct oc_style style_for(const struct frame *frame, bool blank, struct o
     return pen;
 }
 
-static int step(char *text, int n, char forward, char back)
+static int digits(int n)
 {
-    int count = n < 0 ? -n : n;
-    char way = n < 0 ? back : forward;
-    return count == 1 ? snprintf(text, SEQUENCE, "\033[%c", way) : snprintf(text, SEQUENCE, "\033[%d%c", count, way);
+    return n < 10 ? 1 : n < 100 ? 2 : n < 1000 ? 3 : 4;
 }
 
-/* The shortest way to a place. */
+/* Bytes of "CSI n C" or, one step, "CSI C". */
+static int step_cost(int n)
+{
+    return n == 0 ? 0 : n == 1 ? 3 : 3 + digits(n);
+}
+
+enum { BACKED = 3, FED = 3 }; /* steps back, and down, that are shorter as backspaces and line feeds */
+
+/* Bytes of the way by rows and columns from where the cursor is, as write_steps() writes it. */
+static int steps_cost(const struct frame *frame, int x, int y)
+{
+    const int right = x - frame->x, down = y - frame->y;
+    const int vertical = down < 0 ? step_cost(-down) : frame->codes->down && down <= FED ? down : step_cost(down);
+    if (right < 0 && x == 0) return vertical + 1;
+    return vertical + (right < 0 && -right <= BACKED ? -right : step_cost(right < 0 ? -right : right));
+}
+
+static int step(char *text, int used, int n, char way)
+{
+    if (n == 0) return used;
+    if (n > 1) return used + snprintf(text + used, (size_t)(SEQUENCE - used), "\033[%d%c", n, way);
+    return used + snprintf(text + used, (size_t)(SEQUENCE - used), "\033[%c", way);
+}
+
+static int write_steps(const struct frame *frame, int x, int y, char *text)
+{
+    const int right = x - frame->x, down = y - frame->y;
+    int used = 0;
+    if (down > 0 && frame->codes->down && down <= FED)
+        while (used < down) text[used++] = '\n';
+    else
+        used = step(text, used, down < 0 ? -down : down, down < 0 ? 'A' : 'B');
+    if (right < 0 && x == 0)
+        text[used++] = '\r';
+    else if (right < 0 && -right <= BACKED)
+        for (int i = right; i < 0; i++) text[used++] = '\b';
+    else
+        used = step(text, used, right < 0 ? -right : right, right < 0 ? 'D' : 'C');
+    return used;
+}
+
+/* Bytes of the shortest way to a place. */
+static int move_cost(const struct frame *frame, int x, int y)
+{
+    char text[SEQUENCE];
+    if (!frame->codes->ecma) return frame->x == x && frame->y == y ? 0 : frame->codes->move(x, y, text, sizeof text);
+    const int whole = 4 + digits(x + 1) + digits(y + 1), steps = frame->x < 0 ? whole : steps_cost(frame, x, y);
+    return steps < whole ? steps : whole;
+}
+
 static int move_to(const struct frame *frame, int x, int y, char *text)
 {
-    char other[SEQUENCE];
     if (frame->x == x && frame->y == y) return 0;
-    int best = frame->codes->move(x, y, text, SEQUENCE), used = 0;
-    if (frame->x < 0 || !frame->codes->ecma) return best;
-    if (y == frame->y + 1 && frame->codes->down)
-        other[used++] = '\n';
-    else if (y != frame->y)
-        return best;
-    if (x < frame->x && x == 0)
-        other[used++] = '\r';
-    else if (x != frame->x && frame->x - x > 0 && frame->x - x <= 3)
-        for (int i = frame->x - x; i > 0; i--) other[used++] = '\b';
-    else if (x != frame->x)
-        used += step(other + used, x - frame->x, 'C', 'D');
-    if (used >= best) return best;
-    memcpy(text, other, (size_t)used);
-    return used;
+    const int whole = frame->codes->move(x, y, text, SEQUENCE);
+    if (frame->x < 0 || !frame->codes->ecma || steps_cost(frame, x, y) >= whole) return whole;
+    return write_steps(frame, x, y, text);
 }
 
 /* ---- sending ---- */
@@ -284,7 +319,27 @@ static int cost_of(const struct frame *frame, int index, bool left, int back)
     const struct run *run = &frame->runs[index];
     char text[SEQUENCE];
     int change = change_style(frame->codes, frame->pen, style_for(frame, run->blank, run->style), text);
-    return change + move_to(frame, run->x, run->y, text) + (change && left ? back : 0);
+    return change + move_cost(frame, run->x, run->y) + (change && left ? back : 0);
+}
+
+/* The run of the current style that is the shortest way off; -1 when none is left. The border of a class in a chart
+ * goes up and down from column to column: it is followed, not read row by row. */
+static int nearest(const struct frame *frame, int *least)
+{
+    int best = -1;
+    for (int k = 0; k < frame->n_kinds; k++) {
+        const struct kind *kind = &frame->kinds[k];
+        if (!goes_with(kind->blank, kind->style, frame->pen)) continue;
+        for (int i = kind->first, seen = 0; i >= 0 && seen < NEAR; i = frame->runs[i].next) {
+            if (frame->runs[i].sent) continue;
+            seen++;
+            const int cost = move_cost(frame, frame->runs[i].x, frame->runs[i].y);
+            if (best >= 0 && cost >= *least) continue;
+            best = i;
+            *least = cost;
+        }
+    }
+    return best;
 }
 
 /* The run that is cheapest to send now. */
@@ -293,10 +348,12 @@ static int choose(const struct frame *frame)
     char text[SEQUENCE];
     static const struct oc_style normal = {0, 0, 0};
     bool left = false;
+    int least, best = nearest(frame, &least);
+    if (best >= 0 && least <= 3) return best; /* no change of style is shorter */
     for (int k = 0; k < frame->n_kinds; k++)
         left |= frame->kinds[k].first >= 0 && !frame->kinds[k].blank && same_style(frame->kinds[k].style, frame->pen);
     int back = change_style(frame->codes, normal, frame->pen, text);
-    int best = frame->first, least = cost_of(frame, best, left, back);
+    if (best < 0) best = frame->first, least = cost_of(frame, best, left, back);
     for (int k = 0; k < frame->n_kinds; k++) {
         int index = frame->kinds[k].first;
         if (index < 0 || index == best) continue;
