@@ -178,19 +178,36 @@ int oc_fit_table_rows(const struct oc_app *app)
     return OC_FIT_TABLE_LEAST + (oc_fit_worst(app->answer)->reserved ? 2 : 1);
 }
 
+/* What "reserved" is, and what the allocator keeps of blocks that it does not split: that counts as allocated, and is
+ * in the model's figure alone, because a probe counts blocks as they were rounded. */
+static void write_reserved(const struct oc_app *app, char *text, size_t size)
+{
+    const int64_t worst = app->answer->verdict.worst_stage;
+    uint64_t rest = 0;
+    char amount[OC_BYTES_TEXT];
+    if (simulated_peak(app)) {
+        const uint64_t model = app->answer->ranks[worst].peak.allocated,
+                       counted = app->shape.whole->ranks[worst].peak.allocated;
+        rest = model > counted ? model - counted : 0;
+    }
+    oc_format_bytes(rest, OC_UNIT_MIB, amount, sizeof amount);
+    snprintf(text, size, "segments of the caching allocator%s%s%s", rest ? "; " : "", rest ? amount : "",
+             rest ? " of unsplit blocks are in the model alone" : "");
+}
+
 /* Totals that are never mixed with the classes: each says what it is. */
 static void draw_totals(const struct oc_app *app, struct oc_canvas *canvas, struct oc_rect rect, int y)
 {
     const struct oc_plan *plan = &app->answer->plan;
     const struct oc_rank *rank = oc_fit_worst(app->answer);
-    char low[OC_BYTES_TEXT], high[OC_BYTES_TEXT], text[96];
+    char low[OC_BYTES_TEXT], high[OC_BYTES_TEXT], text[160];
     int end = rect.y + rect.h, name = name_width(rect.w);
     if (y < end && rank->reserved) {
         oc_canvas_text(canvas, rect.x + 1, y, name - 1, OC_ROLE_TEXT, "reserved");
         oc_format_amount(rank->reserved, OC_UNIT_GIB, 8, text, sizeof text);
         oc_canvas_right(canvas, rect.x + name, y, 9, OC_ROLE_TEXT, text);
-        oc_canvas_text(canvas, rect.x + name + 11, y++, rect.w - name - 12, OC_ROLE_DIM,
-                       "segments of the caching allocator");
+        write_reserved(app, text, sizeof text);
+        oc_canvas_text(canvas, rect.x + name + 11, y++, rect.w - name - 12, OC_ROLE_DIM, text);
     }
     if (y < end) {
         struct oc_range device = app->answer->verdict.device;
