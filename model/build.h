@@ -62,6 +62,9 @@ void oc_build_casts(struct oc_build *build);
 /* The largest parameter tensor, elements. */
 uint64_t oc_build_largest(const struct oc_build *build);
 
+/* Elements of what is gathered together: one layer of that kind, or everything outside layers (OC_MAX_KINDS). */
+uint64_t oc_build_unit(const struct oc_build *build, int kind);
+
 /* Parameter tensors on this rank. */
 uint64_t oc_build_tensors(const struct oc_build *build);
 

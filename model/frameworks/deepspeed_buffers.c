@@ -141,19 +141,15 @@ static void add_gathered_list(struct oc_build *build)
     oc_build_add(build, &flat);
 }
 
-/* The elements that one layer of a kind has; OC_MAX_KINDS: everything outside layers. `most` is the largest parameter.
- */
-static uint64_t unit_elements(const struct oc_build *build, int kind, uint64_t *most)
+/* The largest parameter of a layer of that kind. */
+static uint64_t largest_of(const struct oc_build *build, int kind)
 {
-    uint64_t total = 0;
+    uint64_t most = 0;
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
-        const bool layer = param->part == OC_PART_LAYER;
-        if (layer != (kind < OC_MAX_KINDS) || (layer && param->kind != kind)) continue;
-        total = oc_add(total, param->elements);
-        if (param->elements > *most) *most = param->elements;
+        if (param->part == OC_PART_LAYER && param->kind == kind && param->elements > most) most = param->elements;
     }
-    return total;
+    return most;
 }
 
 /* A layer's parameters are gathered while it runs, through a flat buffer as large as themselves. */
@@ -161,17 +157,13 @@ static void add_gathered_layers(struct oc_build *build)
 {
     static const uint8_t phases[] = {OC_PH_FORWARD, OC_PH_RECOMPUTE};
     for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
-        uint64_t most = 0, layers = 0;
         const uint64_t prefetch = (uint64_t)build->plan->c.zero_prefetch_bucket;
-        const uint64_t elements = unit_elements(build, kind, &most);
-        for (int i = 0; i < build->n_params; i++)
-            if (build->params[i].part == OC_PART_LAYER && build->params[i].kind == kind)
-                layers = build->params[i].count;
+        const uint64_t elements = oc_build_unit(build, kind);
         for (size_t i = 0; i < sizeof phases; i++) {
             struct oc_entry gathered = oc_buffer_entry("gathered layer", "parameters of the layer that runs", ZERO3,
                                                        elements, build->plan->dt.weights);
             gathered.kind = (uint8_t)kind;
-            gathered.count = (uint32_t)layers;
+            gathered.count = build->layers[kind];
             gathered.birth = (struct oc_tick){phases[i], OC_PART_LAYER, 0};
             gathered.death = (struct oc_tick){phases[i] == OC_PH_FORWARD ? OC_PH_FORWARD : OC_PH_BACKWARD,
                                               OC_PART_LAYER, OC_MAX_SUB - 1};
@@ -183,7 +175,7 @@ static void add_gathered_layers(struct oc_build *build)
             oc_build_add(build, &ahead);
             gathered.name = "gather buffer";
             gathered.why = "the flat tensor that the largest parameter is gathered into before it is joined";
-            gathered.elements = most;
+            gathered.elements = largest_of(build, kind);
             gathered.death = (struct oc_tick){phases[i], OC_PART_LAYER, 1};
             oc_build_add(build, &gathered);
         }
@@ -194,8 +186,7 @@ static void add_gathered_layers(struct oc_build *build)
  * comes after it. Source: partitioned_param_coordinator.py __params_to_release. */
 static void add_gathered_tail(struct oc_build *build)
 {
-    uint64_t most = 0;
-    const uint64_t outside = unit_elements(build, OC_MAX_KINDS, &most);
+    const uint64_t outside = oc_build_unit(build, OC_MAX_KINDS);
     const uint64_t total = oc_build_total(build), near = (uint64_t)build->plan->c.zero_live_params / 2;
     struct oc_entry tail =
         oc_buffer_entry("gathered around the loss", "reused within the reuse distance: not released between", ZERO3,

@@ -63,18 +63,6 @@ struct unit {
     uint64_t elements[MEASURES];
 };
 
-static uint64_t parameters_of(const struct oc_build *build, int kind)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < build->n_params; i++) {
-        const struct oc_param *param = &build->params[i];
-        const bool layer = param->part == OC_PART_LAYER;
-        if (layer != (kind < OC_MAX_KINDS) || (layer && param->kind != kind)) continue;
-        sum = oc_add(sum, oc_mul(param->elements, layer ? 1 : param->count));
-    }
-    return sum;
-}
-
 static uint64_t less_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -83,7 +71,7 @@ static uint64_t less_of(uint64_t a, uint64_t b)
 /* `all`: elements of this stage's layers; `largest`: of the largest of them. */
 static struct unit unit_of(const struct oc_build *build, int kind, uint64_t all, uint64_t largest)
 {
-    struct unit unit = {.kind = kind, .elements = {[UNIT] = parameters_of(build, kind)}};
+    struct unit unit = {.kind = kind, .elements = {[UNIT] = oc_build_unit(build, kind)}};
     const bool layer = kind < OC_MAX_KINDS;
     const uint64_t others = layer ? all - unit.elements[UNIT] : all;
     const uint64_t window = COMMUNICATION_UNIT > oc_mul(largest, 2) ? COMMUNICATION_UNIT : oc_mul(largest, 2);
@@ -139,7 +127,7 @@ void oc_megatron_fsdp_units(struct oc_build *build)
     if (build->plan->c.parallel_zero < 2 || build->plan->shard == 1) return;
     uint64_t all = 0, largest = 0;
     for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
-        const uint64_t elements = build->layers[kind] ? parameters_of(build, kind) : 0;
+        const uint64_t elements = build->layers[kind] ? oc_build_unit(build, kind) : 0;
         all = oc_add(all, oc_mul(elements, build->layers[kind]));
         if (elements > largest) largest = elements;
     }

@@ -234,6 +234,18 @@ uint64_t oc_build_part(const struct oc_build *build, bool expert)
     return total;
 }
 
+uint64_t oc_build_unit(const struct oc_build *build, int kind)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < build->n_params; i++) {
+        const struct oc_param *param = &build->params[i];
+        const bool layer = param->part == OC_PART_LAYER;
+        if (layer != (kind < OC_MAX_KINDS) || (layer && param->kind != kind)) continue;
+        sum = oc_add(sum, oc_mul(param->elements, layer ? 1 : param->count));
+    }
+    return sum;
+}
+
 uint64_t oc_build_largest(const struct oc_build *build)
 {
     uint64_t largest = 0;
