@@ -348,7 +348,7 @@ static int choose(const struct frame *frame)
     char text[SEQUENCE];
     static const struct oc_style normal = {0, 0, 0};
     bool left = false;
-    int least, best = nearest(frame, &least);
+    int least = 0, best = nearest(frame, &least);
     if (best >= 0 && least <= 3) return best; /* no change of style is shorter */
     for (int k = 0; k < frame->n_kinds; k++)
         left |= frame->kinds[k].first >= 0 && !frame->kinds[k].blank && same_style(frame->kinds[k].style, frame->pen);
