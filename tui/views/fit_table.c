@@ -191,8 +191,8 @@ static void write_reserved(const struct oc_app *app, char *text, size_t size)
         rest = model > counted ? model - counted : 0;
     }
     oc_format_bytes(rest, OC_UNIT_MIB, amount, sizeof amount);
-    snprintf(text, size, "segments of the caching allocator%s%s%s", rest ? "; " : "", rest ? amount : "",
-             rest ? " of unsplit blocks are in the model alone" : "");
+    snprintf(text, size, "%s%s%s%s", rest ? "allocator's segments" : "segments of the caching allocator",
+             rest ? "; the model adds " : "", rest ? amount : "", rest ? " of unsplit blocks" : "");
 }
 
 /* Totals that are never mixed with the classes: each says what it is. */
