@@ -3,6 +3,7 @@
  * Source: Megatron-LM core/pipeline_parallel/schedules.py: 1F1B runs p - r - 1 forwards ahead of the first backward;
  * the interleaved schedule 2 (p - r - 1) + (v - 1) G chunk forwards, in groups of G micro-batches per chunk. */
 #include "model/build.h"
+#include "model/frameworks/framework.h"
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -36,7 +37,8 @@ static void extent(const struct oc_plan *plan, int64_t stage, int64_t *warmup, i
     const int64_t p = plan->c.parallel_pp, v = plan->c.parallel_vpp, left = p - stage - 1;
     const int64_t group = plan->c.megatron_microbatch_group ? plan->c.megatron_microbatch_group : p;
     if (v == 1) {
-        *micro_batches = least(plan->accum, left + 2);
+        /* Where the last micro-batch is unlike the others, one that is neither first nor last. */
+        *micro_batches = least(plan->accum, left + 2 + oc_torch_waits(plan));
         *warmup = least(left, *micro_batches);
         return;
     }
@@ -58,6 +60,7 @@ void oc_schedule(const struct oc_plan *plan, int64_t stage, struct oc_ledger *le
     struct cursor forward = {.micro_batches = micro_batches, .chunks = v, .group = group}, backward = forward;
     backward.backward = true;
     ledger->n_slots = 0;
+    ledger->left_out = oc_torch_waits(plan) ? plan->accum - micro_batches : 0;
     if (2 * total > OC_MAX_SLOTS) return;
     for (int64_t n = 0; n < total; n++) {
         ledger->slots[ledger->n_slots++] = next(&forward);

@@ -7,11 +7,6 @@
 
 #include "oomcast/alloc.h"
 
-static struct oc_tick gradient_tick(const struct oc_param *param, int later)
-{
-    return (struct oc_tick){OC_PH_BACKWARD, param->part, (uint8_t)(param->backward + later)};
-}
-
 /* What offloading leaves on the GPU, element for element of every parameter. */
 static uint64_t left_on_gpu(const struct oc_plan *plan, const struct oc_state *state, uint64_t elements)
 {
@@ -49,63 +44,6 @@ static enum oc_dtype dtype_of_copy(const struct oc_build *build, const struct oc
     if (!param->adapter || state->class == OC_MASTER || plan->dt.master != OC_NONE) return state->dtype;
     const bool given = oc_given(&plan->c, OC_OPT_precision_moment1) || oc_given(&plan->c, OC_OPT_precision_moment2);
     return given && state->class == OC_OPTIMIZER ? state->dtype : oc_param_dtype(plan, param);
-}
-
-/* Whether the gradient of this parameter comes in the compute type first and is cast to the weights' type. */
-static bool casts_gradient(const struct oc_build *build, const struct oc_param *param)
-{
-    const struct oc_plan *plan = build->plan;
-    if (!plan->has_shape || param->cast != OC_CAST_KEPT) return false;
-    if (param->adapter)
-        return plan->c.precision_autocast != OC_NONE && plan->c.precision_autocast != plan->c.lora_dtype;
-    return oc_casts_weights(plan);
-}
-
-/* A gradient is kept from where backward makes it; later micro-batches make another one and add it. */
-static void add_gradient(struct oc_build *build, struct oc_entry entry, const struct oc_param *param)
-{
-    const int cast = casts_gradient(build, param);
-    if (cast) {
-        struct oc_entry narrow = entry;
-        narrow.dtype = (uint8_t)(param->adapter ? build->plan->c.precision_autocast : build->plan->dt.compute);
-        narrow.why = "the product's gradient in the autocast type, until it is cast";
-        narrow.birth = gradient_tick(param, 0);
-        narrow.death = gradient_tick(param, 2);
-        oc_build_add(build, &narrow);
-    }
-    struct oc_entry added = entry;
-    added.why = "a later micro-batch's gradient, until it is added";
-    added.birth = gradient_tick(param, cast);
-    added.death = gradient_tick(param, cast + 1);
-    added.when = entry.death.phase == OC_PH_END ? OC_ALL_BUT_THE_FIRST : OC_LATER_MICRO_BATCHES;
-    if (param->tied_gradient) {
-        added.when = OC_ALWAYS;
-        added.why = "added to the gradient that the tied head has made";
-        oc_build_add(build, &added);
-        return;
-    }
-    if (build->plan->has_shape) oc_build_add(build, &added);
-    entry.birth = gradient_tick(param, cast);
-    oc_build_add(build, &entry);
-}
-
-/* The gradient of the output layer becomes that of the embedding when they are tied. */
-static void add_tied_gradient(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
-                              const struct oc_param *embedding, const struct oc_param *head)
-{
-    struct oc_param param = *embedding;
-    param.part = OC_PART_HEAD;
-    param.backward = head->backward;
-    param.cast = OC_CAST_KEPT;
-    param.tied_gradient = false;
-    add_gradient(build, entry_of(build->plan, rule, state, &param), &param);
-}
-
-static void add_accumulated(struct oc_build *build, struct oc_entry entry, const struct oc_param *param)
-{
-    entry.birth = gradient_tick(param, 0);
-    entry.death = gradient_tick(param, 1);
-    oc_build_add(build, &entry);
 }
 
 /* A copy that is shared over ranks: this rank's part of all parameters together, and of the padding. */
@@ -165,7 +103,6 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
         add_share(build, rule, state, true);
         return;
     }
-    const struct oc_param *embedding = NULL;
     for (int i = 0; i < build->n_params; i++) {
         const struct oc_param *param = &build->params[i];
         if (param->frozen && state->class != OC_WEIGHTS) continue;
@@ -177,18 +114,10 @@ static void add_state(struct oc_build *build, const struct oc_state_rule *rule, 
             oc_add_quantized(build, &own, &entry, true);
             continue;
         }
-        if (param->tied_gradient) embedding = param;
-        if (state->timing == OC_AS_GRADIENT)
-            add_gradient(build, entry, param);
-        else if (state->timing == OC_WHILE_ACCUMULATED)
-            add_accumulated(build, entry, param);
-        else
+        if (state->timing == OC_BY_TICKS)
             oc_build_add(build, &entry);
-    }
-    if (state->timing == OC_AS_GRADIENT && embedding) {
-        const struct oc_opset_rules *ops = oc_opset((enum oc_opset)build->plan->c.kernels_transformer);
-        const struct oc_param head = {.backward = ops->use[OC_USE_HEAD].backward};
-        add_tied_gradient(build, rule, state, embedding, &head);
+        else
+            oc_add_gradient(build, &entry, param, (enum oc_timing)state->timing);
     }
     if (state->pooled) close_pool(build, rule, state);
 }

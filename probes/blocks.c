@@ -53,8 +53,12 @@ struct oc_tensor *oc_gradient(struct oc_train *train, const struct oc_param *par
 void oc_accumulate(struct oc_train *train, struct oc_param *param, struct oc_tensor **grad)
 {
     if (param->grad) {
-        oc_blend(train, param->grad, 1.0f, *grad, 1.0f, param->grad);
+        struct oc_tensor *view = oc_ddp_view(train, param);
+        oc_blend(train, param->grad, 1.0f, *grad, 1.0f, view ? view : param->grad);
         oc_let_go(train, grad);
+        if (!view) return;
+        oc_let_go(train, &param->grad);
+        param->grad = view;
     } else {
         param->grad = *grad;
         *grad = NULL;

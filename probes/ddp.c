@@ -8,6 +8,7 @@ struct oc_ddp {
     struct oc_tensor *buckets;
     struct oc_tensor *views; /* one a parameter */
     bool viewed;             /* gradients are views of the buckets, for good */
+    bool waits;              /* ... once they have been summed over several micro-batches */
 };
 
 bool oc_ddp_open(struct oc_train *train)
@@ -15,6 +16,8 @@ bool oc_ddp_open(struct oc_train *train)
     train->ddp = calloc(1, sizeof *train->ddp);
     if (!train->ddp) return false;
     train->ddp->viewed = train->plan->c.parallel_bucket_view != 0;
+    train->ddp->waits = train->ddp->viewed && train->plan->c.parallel_no_sync && train->plan->accum > 1 &&
+                        train->plan->c.run_zero_grad_to_none;
     train->ddp->views = calloc((size_t)train->n_params, sizeof *train->ddp->views);
     return train->ddp->views != NULL;
 }
@@ -39,7 +42,7 @@ void oc_ddp_make_buckets(struct oc_train *train)
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];
         ddp->views[i] = oc_tensor_view(ddp->buckets, at, param->weight->elements);
-        if (ddp->viewed) param->grad = &ddp->views[i];
+        if (ddp->viewed && !ddp->waits) param->grad = &ddp->views[i];
         at += param->weight->elements;
     }
 }
@@ -54,7 +57,19 @@ void oc_ddp_reduce(struct oc_train *train)
     }
 }
 
+struct oc_tensor *oc_ddp_view(const struct oc_train *train, const struct oc_param *param)
+{
+    const struct oc_ddp *ddp = train->ddp;
+    const bool last = train->micro_batch == train->micro_batches - 1;
+    return ddp && ddp->waits && last ? &ddp->views[param - train->params] : NULL;
+}
+
+bool oc_ddp_forgets_gradients(const struct oc_train *train)
+{
+    return train->ddp && train->ddp->waits;
+}
+
 bool oc_ddp_keeps_gradients(const struct oc_train *train)
 {
-    return train->ddp && train->ddp->viewed;
+    return train->ddp && train->ddp->viewed && !train->ddp->waits;
 }

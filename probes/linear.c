@@ -107,7 +107,10 @@ struct oc_tensor *oc_linear_backward(struct oc_train *train, struct oc_param *pa
         oc_let_go(train, &dw);
         dw = dw32;
     }
-    oc_accumulate(train, param, &dw);
+    if (param == oc_train_end(train, OC_P_EMBEDDING))
+        param->waiting = dw; /* a tied head */
+    else
+        oc_accumulate(train, param, &dw);
     if (!saved->cast_input) return di;
     struct oc_tensor *di32 = oc_cast(train, param->block, "grad.input32", train->r, di);
     oc_let_go(train, &di);

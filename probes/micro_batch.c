@@ -265,6 +265,17 @@ static struct oc_tensor *zero_gradient(struct oc_train *train, const struct oc_p
     return dw;
 }
 
+/* A tied head's gradient and the look-up's, which is let go, are one to what is kept: the sum is made in the cast that
+ * autocast made of the head's, else in a tensor of its own, for the head's is a view. */
+static struct oc_tensor *tied_gradient(struct oc_train *train, struct oc_param *word, struct oc_tensor *lookup)
+{
+    struct oc_tensor *head = word->waiting, *sum = train->amp ? oc_tensor_hold(head) : oc_gradient(train, word);
+    oc_blend(train, head, 1.0f, lookup, 1.0f, sum);
+    oc_let_go(train, &word->waiting);
+    oc_let_go(train, &lookup);
+    return sum;
+}
+
 /* [6], its end */
 static void embedding_backward(struct oc_train *train, struct oc_tensor *d)
 {
@@ -283,8 +294,11 @@ static void embedding_backward(struct oc_train *train, struct oc_tensor *d)
     if (dp) args.positions = dp->array;
     if (dp) oc_launch(train, OC_OP_embedding_positions, &args);
     oc_let_go(train, &d);
-    oc_accumulate(train, word, &dw);
+    struct oc_tensor **const batch[] = {&train->ids, &train->labels, &train->positions, &train->embedding_mask};
+    for (size_t i = 0; i < sizeof batch / sizeof batch[0]; i++) oc_let_go(train, batch[i]);
     if (dp) oc_accumulate(train, position, &dp);
+    if (word->waiting) dw = tied_gradient(train, word, dw);
+    oc_accumulate(train, word, &dw);
 }
 
 void oc_micro_batch(struct oc_train *train)
@@ -309,7 +323,5 @@ void oc_micro_batch(struct oc_train *train)
     oc_let_go(train, &train->cosine);
     oc_let_go(train, &train->sine);
     embedding_backward(train, d);
-    struct oc_tensor **const batch[] = {&train->ids, &train->labels, &train->positions, &train->embedding_mask};
-    for (size_t i = 0; i < sizeof batch / sizeof batch[0]; i++) oc_let_go(train, batch[i]);
     oc_unit_reduce(train, train->layers);
 }

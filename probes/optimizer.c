@@ -278,7 +278,9 @@ static void zero_grad(struct oc_train *train)
     }
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];
-        if (train->plan->c.run_zero_grad_to_none && !oc_ddp_keeps_gradients(train))
+        if (oc_ddp_forgets_gradients(train))
+            param->grad = NULL;
+        else if (train->plan->c.run_zero_grad_to_none && !oc_ddp_keeps_gradients(train))
             oc_let_go(train, &param->grad);
         else if (!oc_train_stopped(train))
             train->backend->fill(train->backend, param->grad->array.data, 0, (size_t)param->grad->bytes);

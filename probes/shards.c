@@ -46,9 +46,11 @@ bool oc_shards_open(struct oc_train *train)
     shards->behind = plan->c.fsdp_backward_prefetch;
     shards->units = calloc(units, sizeof *shards->units);
     shards->shares = calloc(n, sizeof *shards->shares);
+    shards->waits = plan->c.parallel_no_sync && plan->accum > 1;
     shards->views = calloc(2 * n, sizeof *shards->views);
+    shards->sums = calloc(n, sizeof *shards->sums);
     shards->at = calloc(n, sizeof *shards->at);
-    if (!shards->units || !shards->shares || !shards->views || !shards->at) return false;
+    if (!shards->units || !shards->shares || !shards->views || !shards->sums || !shards->at) return false;
     for (size_t u = 0; u < units; u++) shards->units[u].block = u + 1 < units ? "layers" : "root";
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];
@@ -69,7 +71,7 @@ void oc_shards_close(struct oc_train *train)
     struct oc_shards *shards = train->shards;
     train->shards = NULL;
     if (!shards) return;
-    void *const all[] = {shards->units, shards->shares, shards->views, shards->at, shards};
+    void *const all[] = {shards->units, shards->shares, shards->views, shards->sums, shards->at, shards};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
@@ -162,21 +164,46 @@ void oc_unit_gather_again(struct oc_train *train, int u)
         all_gather(train, u, unit->whole);
         use_whole(train, u);
     }
-    if (layer) unit->above = buffer(train, COMPUTES, unit, "reduce_scatter.above", shards->reduce, shards->ranks);
 }
 
 /* ---- Gradients ---- */
 
-/* What autograd made of the unit's weights, into the input of the reduce-scatter; it is freed. */
+/* What earlier micro-batches left of the unit's gradients in the type of the reduction takes those of this one. */
+static void add_to_sums(struct oc_train *train, int u)
+{
+    for (int i = first_of(train, u); i < train->n_params; i = next_of(train, u, i)) {
+        struct oc_tensor *sum = train->shards->sums[i];
+        if (!sum) continue;
+        oc_blend(train, sum, 1.0f, train->params[i].grad, 1.0f, sum);
+        oc_let_go(train, &train->params[i].grad);
+    }
+}
+
+/* The first micro-batch's gradients, cast one after the other. */
+static void make_sums(struct oc_train *train, int u)
+{
+    for (int i = first_of(train, u); i < train->n_params && !oc_train_stopped(train); i = next_of(train, u, i)) {
+        struct oc_param *param = &train->params[i];
+        struct oc_tensor **sum = &train->shards->sums[i];
+        if (*sum) continue;
+        *sum = oc_tensor_new(train->books, OC_GRADIENTS, param->block, "grad.sum", train->shards->reduce,
+                             param->grad->elements);
+        oc_blend(train, param->grad, 1.0f, NULL, 0.0f, *sum);
+        oc_let_go(train, &param->grad);
+    }
+}
+
+/* The unit's gradients, into the input of the reduce-scatter; they are freed. */
 static void take_gradients(struct oc_train *train, int u, const struct oc_tensor *input)
 {
     if (!oc_train_stopped(train))
         train->backend->fill(train->backend, input->array.data, 0, (size_t)input->bytes); /* padding */
     for (int i = first_of(train, u); i < train->n_params; i = next_of(train, u, i)) {
         struct oc_param *param = &train->params[i];
+        struct oc_tensor **grad = train->shards->sums[i] ? &train->shards->sums[i] : &param->grad;
         const struct oc_tensor parts = parts_of(train, input, i, param->weight->elements);
-        oc_blend(train, param->grad, 1.0f, NULL, 0.0f, &parts);
-        oc_let_go(train, &param->grad);
+        oc_blend(train, *grad, 1.0f, NULL, 0.0f, &parts);
+        oc_let_go(train, grad);
     }
 }
 
@@ -207,24 +234,37 @@ static void keep_gradients(struct oc_train *train, int u, struct oc_tensor *grad
             oc_tensor_view(grads, train->shards->at[i], train->shards->shares[i].weight->elements);
 }
 
+/* The unit's weights and what of its gradients no longer waits for another micro-batch are gone after it. */
+static void reduce(struct oc_train *train, int u)
+{
+    struct oc_shards *shards = train->shards;
+    struct oc_unit *unit = &shards->units[u];
+    const bool recast = shards->reduce != shards->storage;
+    oc_let_go(train, &shards->input);
+    shards->input = buffer(train, COMPUTES, unit, "reduce_scatter.input", shards->reduce, shards->ranks);
+    take_gradients(train, u, shards->input);
+    struct oc_tensor *output = recast ? buffer(train, REDUCES, unit, "reduce_scatter.output", shards->reduce, 1) : NULL;
+    struct oc_tensor *grads =
+        oc_tensor_on(train->books, REDUCES, OC_GRADIENTS, unit->block, "grads", shards->storage, unit->own);
+    reduce_scatter(train, u, shards->input, recast ? output : grads);
+    if (recast) oc_blend(train, output, 1.0f, NULL, 0.0f, grads);
+    keep_gradients(train, u, grads);
+    oc_let_go(train, &output);
+    if (u == train->layers) oc_let_go(train, &shards->input); /* nothing is reduced after the root */
+}
+
 void oc_unit_reduce(struct oc_train *train, int u)
 {
     if (!train->shards || oc_train_stopped(train)) return;
     struct oc_shards *shards = train->shards;
-    struct oc_unit *unit = &shards->units[u];
-    const bool layer = u < train->layers, recast = shards->reduce != shards->storage;
-    oc_let_go(train, &unit->above);
-    struct oc_tensor *input = buffer(train, COMPUTES, unit, "reduce_scatter.input", shards->reduce, shards->ranks);
-    struct oc_tensor *output = recast ? buffer(train, REDUCES, unit, "reduce_scatter.output", shards->reduce, 1) : NULL;
-    take_gradients(train, u, input);
-    if (layer) oc_let_go(train, &unit->whole);
-    struct oc_tensor *grads =
-        oc_tensor_on(train->books, REDUCES, OC_GRADIENTS, unit->block, "grads", shards->storage, unit->own);
-    reduce_scatter(train, u, input, recast ? output : grads);
-    if (recast) oc_blend(train, output, 1.0f, NULL, 0.0f, grads);
-    keep_gradients(train, u, grads);
-    struct oc_tensor **const done[] = {&input, &output, &unit->whole, &unit->ahead};
-    for (size_t i = 0; i < sizeof done / sizeof done[0]; i++) oc_let_go(train, done[i]);
+    const bool casts = shards->waits && shards->reduce != train->w;
+    if (casts) add_to_sums(train, u);
+    oc_let_go(train, &shards->units[u].whole);
+    if (!shards->waits || train->micro_batch == train->micro_batches - 1)
+        reduce(train, u);
+    else if (casts)
+        make_sums(train, u);
+    oc_let_go(train, &shards->units[u].ahead);
 }
 
 void oc_shards_zero_grad(struct oc_train *train)

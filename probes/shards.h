@@ -15,7 +15,6 @@ struct oc_unit {
     uint64_t own;                       /* elements of the shares, padding included */
     struct oc_tensor *gathered, *ahead; /* all-gather's output [ranks, own]; that of the unit that comes next */
     struct oc_tensor *whole;            /* the weights that the unit reads [ranks, own] */
-    struct oc_tensor *above;            /* reduce-scatter's input of the unit that ran backward before */
     struct oc_tensor *grads;            /* [own], until gradients are freed */
 };
 
@@ -27,6 +26,9 @@ struct oc_shards {
     struct oc_unit *units;   /* one a layer, then the root */
     struct oc_param *shares; /* of each parameter: what the optimizer updates */
     struct oc_tensor *views; /* two a parameter: in `whole`, and in `grads` */
+    struct oc_tensor **sums; /* of each parameter: of earlier micro-batches' gradients, in the type of the reduction */
+    struct oc_tensor *input; /* reduce-scatter's, of the unit that was reduced before */
+    bool waits;              /* gradients are reduced in the last of several micro-batches only */
     uint64_t *at;            /* of each parameter: where its share begins in its unit, elements */
 };
 

@@ -19,6 +19,7 @@ struct oc_param {
     struct oc_param *bias; /* of the matrix or norm; NULL when it has none */
     struct oc_tensor *weight, *master;
     struct oc_tensor *grad, *step_grad; /* param.grad; its fp32 copy, made in the step for the master */
+    struct oc_tensor *waiting;          /* of a tied embedding: the head's gradient, until the look-up's is there */
     struct oc_tensor *cast;             /* what the autocast cache holds: the weight in the type of products */
     struct oc_tensor *moment1, *moment2, *count;
     struct oc_tensor *scratch; /* of a foreach step */
@@ -235,8 +236,11 @@ void oc_ddp_close(struct oc_train *train);
 void oc_ddp_make_buckets(struct oc_train *train); /* once there are weights */
 /* When the last micro-batch has run backward: gradients become their mean over all ranks. */
 void oc_ddp_reduce(struct oc_train *train);
-/* Gradients are views that nothing frees. */
+/* What takes a parameter's gradient in the last of several micro-batches, until which it was no view; else NULL. */
+struct oc_tensor *oc_ddp_view(const struct oc_train *train, const struct oc_param *param);
+/* Gradients are views, which nothing frees: whether they are there when the next iteration begins, or forgotten. */
 bool oc_ddp_keeps_gradients(const struct oc_train *train);
+bool oc_ddp_forgets_gradients(const struct oc_train *train);
 
 /* ---- micro_batch.c, optimizer.c ---- */
 

@@ -59,7 +59,7 @@ enum oc_phase {
 enum oc_part { OC_PART_NONE, OC_PART_EMBED, OC_PART_LAYER, OC_PART_HEAD };
 
 enum {
-    OC_MAX_SUB = 64,
+    OC_MAX_SUB = 128,
     OC_MAX_KINDS = 4,
     OC_MAX_CHUNKS = 64,
     OC_MAX_RUNS = 4,
@@ -95,7 +95,9 @@ enum oc_when {
     OC_ALWAYS,
     OC_FIRST_MICRO_BATCH,   /* of every iteration */
     OC_LATER_MICRO_BATCHES, /* all but the first of every iteration */
-    OC_ALL_BUT_THE_FIRST    /* all but the first of the first iteration: gradients that are never freed */
+    OC_ALL_BUT_THE_FIRST,   /* all but the first of the first iteration: gradients that are never freed */
+    OC_LAST_MICRO_BATCH,    /* of every iteration that has several */
+    OC_FIRST_TO_LAST        /* born in the first, dies at its tick of the last of several: what waits for a reduction */
 };
 
 /* `kind` of an entry in part EMBED or HEAD: on which model chunks it exists. */
@@ -120,6 +122,7 @@ struct oc_entry {
     bool pooled;    /* a view of a larger block: not rounded by itself */
     bool renewed;   /* made anew in every step, tensor by tensor, each before its old one is freed: for oc_reserve() */
     bool is_rounding; /* bytes the allocator adds: counted in allocated, not in requested */
+    bool spares_top;  /* part LAYER of backward: not in the layers that run backward first */
     uint8_t stream;   /* which CUDA stream allocates it, below OC_MAX_STREAMS: 0 = the one that computes. The allocator
                        * gives what a stream has freed to that stream only */
     struct oc_tick birth, death;
@@ -151,8 +154,10 @@ struct oc_ledger {
     struct oc_chunk chunks[OC_MAX_CHUNKS];
     int n_chunks;
     int group[OC_MAX_KINDS]; /* layers that are recomputed together (recompute.layers under uniform); 1 otherwise */
-    struct oc_slot slots[OC_MAX_SLOTS]; /* the schedule cut to its fill and two more micro-batches: the rest repeats */
+    struct oc_slot slots[OC_MAX_SLOTS]; /* the schedule cut to its fill and two more micro-batches (three where
+                                         * the last is unlike the others): the rest repeats */
     int n_slots;
+    int64_t left_out; /* micro-batches before the schedule's last one, which is numbered as in the whole step */
     struct oc_entry entries[OC_MAX_ENTRIES];
     int n_entries;
 };

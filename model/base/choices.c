@@ -205,6 +205,10 @@ const char *oc_needs_fsdp(const struct oc_config *c)
 {
     return c->framework == OC_FW_FSDP1 || c->framework == OC_FW_FSDP2 ? NULL : "only FSDP";
 }
+const char *oc_needs_no_sync(const struct oc_config *c)
+{
+    return oc_needs_fsdp(c) && oc_needs_ddp(c) ? "only FSDP and DDP" : NULL;
+}
 const char *oc_needs_fsdp2(const struct oc_config *c)
 {
     return c->framework == OC_FW_FSDP2 ? NULL : "only FSDP2";

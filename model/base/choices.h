@@ -29,6 +29,7 @@ const char *oc_needs_experts(const struct oc_config *c);
 const char *oc_needs_mla(const struct oc_config *c);
 const char *oc_needs_fp8(const struct oc_config *c);
 const char *oc_needs_fsdp(const struct oc_config *c);
+const char *oc_needs_no_sync(const struct oc_config *c);
 const char *oc_needs_fsdp2(const struct oc_config *c);
 const char *oc_needs_optimizer_offload(const struct oc_config *c);
 const char *oc_needs_deepspeed(const struct oc_config *c);

@@ -189,8 +189,6 @@ static const char *uncovered_torch(const struct oc_plan *plan)
     if (c->parallel_tp != 1 || c->parallel_pp != 1 || c->parallel_cp != 1 || c->parallel_vpp != 1)
         return "the probe splits no model under PyTorch";
     if (c->parallel_zero != 0) return "the probe shards nothing under PyTorch, but under FSDP2";
-    if (plan->dp > 1 && c->parallel_bucket_view && (c->model_tied || c->precision_autocast != OC_NONE))
-        return "the probe has no views of DDP's buckets under autocast or with a tied output layer";
     const char *reason = uncovered_torch_kernels(plan);
     return reason ? reason : uncovered_torch_types(plan);
 }
@@ -205,7 +203,6 @@ static const char *uncovered_fsdp2(const struct oc_plan *plan)
         return "the probe splits a model under FSDP2 over data-parallel ranks alone";
     if (plan->shard < 2) return "FSDP2 on one rank shares nothing: the probe runs framework=pytorch";
     if (c->fsdp_wrap != OC_WRAP_LAYER) return "the probe's FSDP2 has a unit for each layer";
-    if (c->parallel_no_sync && plan->accum > 1) return "the probe's FSDP2 reduces every micro-batch's gradients";
     if (!c->run_zero_grad_to_none) return "the probe's FSDP2 frees gradients";
     if (dt->master != OC_NONE || dt->step_grads != OC_NONE) return "FSDP2's shares are what its optimizer updates";
     if (dt->compute != dt->weights || dt->residual != dt->weights || !is_float(dt->weights) ||

@@ -15,7 +15,8 @@ static bool in_slot(struct oc_tick tick)
 enum oc_life oc_entry_life(const struct oc_entry *entry)
 {
     if (!in_slot(entry->birth)) return OC_LIFE_STATIC;
-    return in_slot(entry->death) ? OC_LIFE_SLOT : OC_LIFE_GRADIENT;
+    if (!in_slot(entry->death)) return OC_LIFE_GRADIENT;
+    return entry->when == OC_FIRST_TO_LAST ? OC_LIFE_WAITING : OC_LIFE_SLOT;
 }
 
 /* [phase][part]; a slot's ticks of no part count as the head's, as the loss does. OC_STRETCHES: never. */
@@ -72,15 +73,22 @@ int64_t oc_chunk_layers(const struct oc_chunk *chunk, int kind)
     return layers;
 }
 
-/* In which variants of a slot an entry is born, and so dies: one bit each. */
+/* In which variants of a slot an entry is born: one bit each. It dies in them, too, unless it waits for the last. */
 static uint8_t variants_of(const struct oc_entry *entry)
 {
-    enum { VERY_FIRST = 1 << OC_VERY_FIRST, FIRST = 1 << OC_FIRST_OF_ITERATION, LATER = 1 << OC_LATER };
-    static const uint8_t by_when[] = {[OC_ALWAYS] = VERY_FIRST | FIRST | LATER,
+    enum {
+        VERY_FIRST = 1 << OC_VERY_FIRST,
+        FIRST = 1 << OC_FIRST_OF_ITERATION,
+        LATER = 1 << OC_LATER,
+        LAST = 1 << OC_LAST
+    };
+    static const uint8_t by_when[] = {[OC_ALWAYS] = VERY_FIRST | FIRST | LATER | LAST,
                                       [OC_FIRST_MICRO_BATCH] = VERY_FIRST | FIRST,
-                                      [OC_LATER_MICRO_BATCHES] = LATER,
-                                      [OC_ALL_BUT_THE_FIRST] = FIRST | LATER};
-    if (in_slot(entry->birth) && !in_slot(entry->death))
+                                      [OC_LATER_MICRO_BATCHES] = LATER | LAST,
+                                      [OC_ALL_BUT_THE_FIRST] = FIRST | LATER | LAST,
+                                      [OC_LAST_MICRO_BATCH] = LAST,
+                                      [OC_FIRST_TO_LAST] = VERY_FIRST | FIRST};
+    if (in_slot(entry->birth) && !in_slot(entry->death) && entry->when != OC_LAST_MICRO_BATCH)
         return entry->death.phase == OC_PH_END ? VERY_FIRST : VERY_FIRST | FIRST;
     return by_when[entry->when];
 }
@@ -98,6 +106,7 @@ struct draft {
     struct oc_step steps[2 * OC_MAX_ENTRIES];
     uint8_t groups[2 * OC_MAX_ENTRIES];
     int n;
+    bool spares_top;
     uint16_t of_key[KEYS + 1], of_group[GROUPS + 1]; /* how many steps have the key (group) one below the index */
 };
 
@@ -112,23 +121,25 @@ static void add_step(struct draft *draft, const struct oc_step *step, uint8_t gr
 static void fill_draft(const struct oc_ledger *ledger, struct draft *draft)
 {
     draft->n = 0;
+    draft->spares_top = false;
     memset(draft->of_key, 0, sizeof draft->of_key);
     memset(draft->of_group, 0, sizeof draft->of_group);
     for (int i = 0; i < ledger->n_entries; i++) {
         const struct oc_entry *entry = &ledger->entries[i];
         const uint8_t born = stretches[entry->birth.phase][entry->birth.part],
                       dies = stretches[entry->death.phase][entry->death.part];
+        const uint8_t born_in = variants_of(entry);
         const int64_t bytes = (int64_t)(entry->bytes + oc_entry_rounding(entry));
-        struct oc_step step = {.entry = (uint16_t)i,
-                               .variants = variants_of(entry),
-                               .life = (uint8_t)oc_entry_life(entry),
-                               .part = entry->birth.part};
+        struct oc_step step = {.entry = (uint16_t)i, .life = (uint8_t)oc_entry_life(entry), .part = entry->birth.part};
+        draft->spares_top |= entry->spares_top;
         if (dies < OC_STRETCHES) {
             step.bytes = -bytes;
+            step.variants = entry->when == OC_FIRST_TO_LAST ? 1 << OC_LAST : born_in;
             step.key = (uint8_t)(entry->death.sub * 2);
             add_step(draft, &step, group_of(entry, dies));
         }
         step.bytes = bytes;
+        step.variants = born_in;
         step.key = (uint8_t)(entry->birth.sub * 2 + 1);
         add_step(draft, &step, group_of(entry, born));
     }
@@ -146,6 +157,7 @@ void oc_program_build(const struct oc_ledger *ledger, struct oc_program *program
     struct draft draft;
     uint16_t by_key[2 * OC_MAX_ENTRIES];
     fill_draft(ledger, &draft);
+    program->spares_top = draft.spares_top;
     sum_up(draft.of_key, KEYS + 1);
     sum_up(draft.of_group, GROUPS + 1);
     for (int s = 0; s < OC_STRETCHES; s++)

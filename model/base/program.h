@@ -27,13 +27,14 @@ enum oc_stretch {
 
 /* How an entry repeats: follows from its ticks. */
 enum oc_life {
-    OC_LIFE_STATIC,  /* born and dead outside slots */
-    OC_LIFE_SLOT,    /* once per slot pair (and layer) */
-    OC_LIFE_GRADIENT /* born in the first micro-batch, once (per layer), outlives the slots */
+    OC_LIFE_STATIC,   /* born and dead outside slots */
+    OC_LIFE_SLOT,     /* once per slot pair (and layer) */
+    OC_LIFE_GRADIENT, /* born once (per layer) in an iteration, outlives the slots */
+    OC_LIFE_WAITING   /* born in the first micro-batch, dies in a slot of the last */
 };
 
-/* Which of the three situations a slot is in decides which entries it has. */
-enum oc_variant { OC_VERY_FIRST, OC_FIRST_OF_ITERATION, OC_LATER, OC_VARIANTS };
+/* Which of four situations a slot is in decides which entries it has: the last is the last of several. */
+enum oc_variant { OC_VERY_FIRST, OC_FIRST_OF_ITERATION, OC_LATER, OC_LAST, OC_VARIANTS };
 
 struct oc_step {      /* one birth or death of an entry */
     int64_t bytes;    /* what one instance changes `allocated` by: negative for a death */
@@ -47,6 +48,7 @@ struct oc_step {      /* one birth or death of an entry */
 struct oc_program {
     struct oc_step steps[2 * OC_MAX_ENTRIES];       /* grouped by stretch and kind, each group in order */
     uint16_t begin[OC_STRETCHES][OC_MAX_KINDS + 1]; /* group of kind k: steps begin[s][k] to begin[s][k + 1] */
+    bool spares_top;                                /* some entry does */
 };
 
 static inline bool oc_step_is_birth(const struct oc_step *step)
@@ -62,6 +64,25 @@ static inline uint8_t oc_step_sub(const struct oc_step *step)
 static inline bool oc_step_in(const struct oc_step *step, enum oc_variant variant)
 {
     return step->variants >> variant & 1;
+}
+
+/* The schedule ends with the last micro-batch's backward. */
+static inline bool oc_slot_is_last(const struct oc_ledger *ledger, const struct oc_slot *slot)
+{
+    return slot->micro_batch && slot->micro_batch == ledger->slots[ledger->n_slots - 1].micro_batch;
+}
+
+static inline enum oc_variant oc_slot_variant(const struct oc_ledger *ledger, const struct oc_slot *slot,
+                                              enum oc_iteration iteration)
+{
+    if (!slot->micro_batch) return iteration == OC_FIRST ? OC_VERY_FIRST : OC_FIRST_OF_ITERATION;
+    return oc_slot_is_last(ledger, slot) ? OC_LAST : OC_LATER;
+}
+
+/* The number of its micro-batch in the whole step. */
+static inline int32_t oc_slot_micro_batch(const struct oc_ledger *ledger, const struct oc_slot *slot)
+{
+    return (int32_t)(slot->micro_batch + (oc_slot_is_last(ledger, slot) ? ledger->left_out : 0));
 }
 
 enum oc_life oc_entry_life(const struct oc_entry *entry);

@@ -5,15 +5,16 @@
 /* A slot's way is made of legs: a stretch, passed once or once for each of some equal layers. */
 struct leg {
     uint8_t stretch, kind;
+    bool top;      /* the group that runs backward first */
     bool silent;   /* groups between the first and the last: no point of them can be the highest */
     int8_t toward; /* layer by layer: 1 upwards, -1 downwards */
     int32_t times;
     int32_t layer; /* the first layer passed, counted in the chunk; -1: none */
 };
 
-/* Three for head, loss and embedding; a run of layers takes at most eight: a short group, the first, those between, the
- * last, each recomputed and passed backward. */
-enum { MOST_LEGS = 3 + 8 * OC_MAX_RUNS };
+/* Three for head, loss and embedding; a run of layers takes at most ten: a short group, the first, the second, those
+ * between, the last, each recomputed and passed backward. */
+enum { MOST_LEGS = 3 + 10 * OC_MAX_RUNS };
 
 struct way {
     struct leg legs[MOST_LEGS];
@@ -26,34 +27,41 @@ static void add_leg(struct way *way, enum oc_stretch stretch)
 }
 
 /* Layers `first` to `first + layers - 1` of a kind that are recomputed together: upwards again, then backward. */
-static void add_group(struct way *way, int kind, int32_t first, int32_t layers, bool silent)
+static void add_group(struct way *way, int kind, int32_t first, int32_t layers, bool top, bool silent)
 {
     way->legs[way->n++] = (struct leg){.stretch = OC_ST_RECOMPUTE_LAYER,
                                        .kind = (uint8_t)kind,
+                                       .top = top,
                                        .silent = silent,
                                        .toward = 1,
                                        .times = layers,
                                        .layer = first};
     way->legs[way->n++] = (struct leg){.stretch = OC_ST_BACKWARD_LAYER,
                                        .kind = (uint8_t)kind,
+                                       .top = top,
                                        .silent = silent,
                                        .toward = -1,
                                        .times = layers,
                                        .layer = first + layers - 1};
 }
 
-/* Backward through a run of equal layers: groups from the top, of which the topmost may be short. */
-static void add_run_backward(struct way *way, const struct oc_ledger *ledger, const struct oc_run *run, int32_t first)
+/* Backward through a run of equal layers: groups from the top, of which the topmost may be short. Where the topmost
+ * lacks entries that the others have, the second is the first of equal ones. */
+static void add_run_backward(struct way *way, const struct oc_slots *slots, const struct oc_run *run, int32_t first,
+                             bool top)
 {
+    const struct oc_ledger *ledger = slots->ledger;
     const int32_t group = ledger->group[run->kind] > 1 ? ledger->group[run->kind] : 1;
     const int32_t rest = run->layers % group, whole = run->layers / group;
-    if (rest) add_group(way, run->kind, first + whole * group, rest, false);
-    if (whole > 0) add_group(way, run->kind, first + (whole - 1) * group, group, false);
-    if (whole > 2) add_group(way, run->kind, first + group, (whole - 2) * group, true);
-    if (whole > 1) add_group(way, run->kind, first, group, false);
+    if (rest) add_group(way, run->kind, first + whole * group, rest, top, false);
+    if (whole > 0) add_group(way, run->kind, first + (whole - 1) * group, group, top && !rest, false);
+    const int32_t apart = slots->program->spares_top && top && !rest;
+    if (whole > 2 && apart) add_group(way, run->kind, first + (whole - 2) * group, group, false, false);
+    if (whole > 2 + apart) add_group(way, run->kind, first + group, (whole - 2 - apart) * group, false, true);
+    if (whole > 1) add_group(way, run->kind, first, group, false, false);
 }
 
-static void find_way(const struct oc_ledger *ledger, const struct oc_chunk *chunk, bool backward, struct way *way)
+static void find_way(const struct oc_slots *slots, const struct oc_chunk *chunk, bool backward, struct way *way)
 {
     int32_t layer = 0;
     way->n = 0;
@@ -73,7 +81,7 @@ static void find_way(const struct oc_ledger *ledger, const struct oc_chunk *chun
     add_leg(way, OC_ST_BACKWARD_HEAD);
     for (int i = chunk->n_runs - 1; i >= 0; i--) {
         layer -= chunk->runs[i].layers;
-        add_run_backward(way, ledger, &chunk->runs[i], layer);
+        add_run_backward(way, slots, &chunk->runs[i], layer, i == chunk->n_runs - 1);
     }
     add_leg(way, OC_ST_BACKWARD_EMBED);
 }
@@ -92,6 +100,7 @@ static void pass_once(const struct oc_slots *slots, const struct leg *leg, const
         const struct oc_step *step = &slots->program->steps[i];
         if (!oc_step_in(step, variant)) continue;
         const struct oc_entry *entry = &slots->ledger->entries[step->entry];
+        if (leg->top && entry->spares_top) continue;
         int64_t n = 1;
         if (leg->layer < 0)
             n = step->part == OC_PART_LAYER ? oc_chunk_layers(chunk, entry->kind) : oc_entry_on(entry, chunk);
@@ -110,7 +119,7 @@ static const uint8_t layer_stretches[OC_LAYER_STRETCHES] = {OC_ST_FORWARD_LAYER,
 static const struct oc_profile *profile_of(struct oc_slots *slots, const struct leg *leg, const struct oc_chunk *chunk,
                                            enum oc_variant variant, struct oc_profile *scratch)
 {
-    if (leg->layer < 0) {
+    if (leg->layer < 0 || (leg->top && slots->program->spares_top)) {
         pass_once(slots, leg, chunk, variant, -1, scratch);
         return scratch;
     }
@@ -137,7 +146,7 @@ void oc_slots_make(struct oc_slots *slots, const struct oc_slot *slot, enum oc_v
     const struct oc_chunk *chunk = &slots->ledger->chunks[slot->chunk];
     struct way way;
     struct oc_profile scratch;
-    find_way(slots->ledger, chunk, slot->backward, &way);
+    find_way(slots, chunk, slot->backward, &way);
     memset(sums, 0, sizeof *sums);
     sums->ready = true;
     for (int m = 0; m < OC_SLOT_MOMENTS; m++) sums->high[m].height = OC_NOWHERE;
@@ -163,7 +172,7 @@ void oc_slots_reach(struct oc_slots *slots, const struct oc_slot *slot, enum oc_
     const struct oc_chunk *chunk = &slots->ledger->chunks[slot->chunk];
     struct way way;
     struct oc_profile scratch;
-    find_way(slots->ledger, chunk, slot->backward, &way);
+    find_way(slots, chunk, slot->backward, &way);
     const struct leg *leg = &way.legs[point->leg];
     const int32_t before = point->in_last ? leg->times - 1 : 0; /* layers of its leg that lie behind it */
     pass_once(slots, leg, chunk, variant, point->step, &scratch);
@@ -191,17 +200,17 @@ static bool same_chunk(const struct oc_chunk *a, const struct oc_chunk *b)
  * is in one and not in the other. */
 static void compare_variants(const struct oc_program *program, int begin, int end, uint8_t *like)
 {
-    uint8_t first_second = 0, second_third = 0, first_third = 0;
+    uint8_t differ[OC_VARIANTS] = {0}; /* [n], bit v: variants v and v + n do */
     for (int i = begin; i < end; i++) {
         const uint8_t v = program->steps[i].variants;
         if (v == (1 << OC_VARIANTS) - 1) continue;
-        first_second |= v ^ v >> 1;
-        second_third |= v >> 1 ^ v >> 2;
-        first_third |= v ^ v >> 2;
+        for (int n = 1; n < OC_VARIANTS; n++) differ[n] |= (uint8_t)(v ^ v >> n);
     }
-    like[OC_VERY_FIRST] = OC_VERY_FIRST;
-    like[OC_FIRST_OF_ITERATION] = first_second & 1 ? OC_FIRST_OF_ITERATION : OC_VERY_FIRST;
-    like[OC_LATER] = !(first_third & 1) ? OC_VERY_FIRST : second_third & 1 ? OC_LATER : OC_FIRST_OF_ITERATION;
+    for (int v = 0; v < OC_VARIANTS; v++) {
+        int first = 0;
+        while (first < v && differ[v - first] >> first & 1) first++;
+        like[v] = (uint8_t)first;
+    }
 }
 
 void oc_slots_begin(struct oc_slots *slots, const struct oc_ledger *ledger, const struct oc_program *program)

@@ -43,7 +43,7 @@ static void record(struct sweep *s, const struct oc_level *level, const struct o
 
 static enum oc_variant variant_of(const struct sweep *s, const struct oc_slot *slot)
 {
-    return slot->micro_batch ? OC_LATER : s->iteration == OC_FIRST ? OC_VERY_FIRST : OC_FIRST_OF_ITERATION;
+    return oc_slot_variant(s->ledger, slot, s->iteration);
 }
 
 /* Passes one slot, whose moments are kept from `top` on. */
@@ -71,7 +71,7 @@ static void record_top(struct sweep *s, struct top *top, int moment)
     oc_level_add(&top->before, &reached->level, 1);
     const int32_t first = (int32_t)s->ledger->chunks[slot->chunk].first_layer;
     const struct oc_place place = {.moment = oc_phase_moment((enum oc_phase)reached->tick.phase),
-                                   .micro_batch = slot->micro_batch,
+                                   .micro_batch = oc_slot_micro_batch(s->ledger, slot),
                                    .layer = reached->layer < 0 ? -1 : first + reached->layer,
                                    .tick = reached->tick};
     record(s, &top->before, &place);

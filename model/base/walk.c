@@ -8,6 +8,7 @@ struct walk {
     void *user;
     bool going;
     struct oc_event event;     /* what `visit` is shown: its place is set once per stretch */
+    bool top;                  /* it passes the layers that run backward first */
     int layers;                /* on this rank, all chunks */
     int offset[OC_MAX_CHUNKS]; /* layers in the chunks before */
 };
@@ -55,7 +56,7 @@ static void enter(struct walk *w, enum oc_stretch stretch, int32_t micro_batch, 
 /* Numbers the instance of a step's entry for a slot and, in part LAYER, a layer of the chunk. */
 static int instance_of(const struct walk *w, const struct oc_step *step, const struct oc_slot *slot, int layer)
 {
-    const int micro_batch = step->life == OC_LIFE_GRADIENT ? 0 : slot->micro_batch;
+    const int micro_batch = step->life == OC_LIFE_SLOT ? slot->micro_batch : 0;
     if (step->part == OC_PART_LAYER) return micro_batch * w->layers + w->offset[slot->chunk] + layer;
     return micro_batch * w->ledger->n_chunks + slot->chunk;
 }
@@ -75,13 +76,11 @@ static void emit_all_layers(struct walk *w, const struct oc_step *step, const st
 static void pass(struct walk *w, enum oc_stretch stretch, int kind, const struct oc_slot *slot, int layer)
 {
     const struct oc_chunk *chunk = &w->ledger->chunks[slot->chunk];
-    const enum oc_variant variant = slot->micro_batch                      ? OC_LATER
-                                    : w->event.place.iteration == OC_FIRST ? OC_VERY_FIRST
-                                                                           : OC_FIRST_OF_ITERATION;
-    enter(w, stretch, slot->micro_batch, layer < 0 ? -1 : chunk->first_layer + layer);
+    const enum oc_variant variant = oc_slot_variant(w->ledger, slot, w->event.place.iteration);
+    enter(w, stretch, oc_slot_micro_batch(w->ledger, slot), layer < 0 ? -1 : chunk->first_layer + layer);
     for (int i = w->program.begin[stretch][kind]; i < w->program.begin[stretch][kind + 1] && w->going; i++) {
         const struct oc_step *step = &w->program.steps[i];
-        if (!oc_step_in(step, variant)) continue;
+        if (!oc_step_in(step, variant) || (w->top && w->ledger->entries[step->entry].spares_top)) continue;
         if (step->part != OC_PART_LAYER && !oc_entry_on(&w->ledger->entries[step->entry], chunk)) continue;
         if (step->part == OC_PART_LAYER && layer < 0)
             emit_all_layers(w, step, slot);
@@ -90,15 +89,18 @@ static void pass(struct walk *w, enum oc_stretch stretch, int kind, const struct
     }
 }
 
-static void pass_layers_backward(struct walk *w, const struct oc_slot *slot, const struct oc_run *run, int first)
+static void pass_layers_backward(struct walk *w, const struct oc_slot *slot, const struct oc_run *run, int first,
+                                 bool top)
 {
     const int group = w->ledger->group[run->kind] > 1 ? w->ledger->group[run->kind] : 1;
     for (int end = run->layers; end > 0;) {
         const int begin = (end - 1) / group * group;
+        w->top = top && end == run->layers;
         for (int i = begin; i < end; i++) pass(w, OC_ST_RECOMPUTE_LAYER, run->kind, slot, first + i);
         for (int i = end - 1; i >= begin; i--) pass(w, OC_ST_BACKWARD_LAYER, run->kind, slot, first + i);
         end = begin;
     }
+    w->top = false;
 }
 
 static void pass_slot(struct walk *w, const struct oc_slot *slot)
@@ -118,7 +120,7 @@ static void pass_slot(struct walk *w, const struct oc_slot *slot)
     pass(w, OC_ST_BACKWARD_HEAD, 0, slot, -1);
     for (int i = chunk->n_runs - 1; i >= 0; i--) {
         layer -= chunk->runs[i].layers;
-        pass_layers_backward(w, slot, &chunk->runs[i], layer);
+        pass_layers_backward(w, slot, &chunk->runs[i], layer, i == chunk->n_runs - 1);
     }
     pass(w, OC_ST_BACKWARD_EMBED, 0, slot, -1);
 }

@@ -9,9 +9,10 @@
 
 /* When a copy of a parameter exists. */
 enum oc_timing {
-    OC_BY_TICKS,         /* from `birth` to `death`, all tensors at once */
-    OC_AS_GRADIENT,      /* from where backward makes the parameter's gradient to `death` */
-    OC_WHILE_ACCUMULATED /* only while backward adds it to the gradient that is kept */
+    OC_BY_TICKS,          /* from `birth` to `death`, all tensors at once */
+    OC_AS_GRADIENT,       /* from where backward makes the parameter's gradient to `death` */
+    OC_WHILE_ACCUMULATED, /* only while backward adds it to the gradient that is kept */
+    OC_UNTIL_THE_LAST     /* from the first micro-batch's backward until it is added in the last of several */
 };
 
 /* One copy of every parameter. */
@@ -37,6 +38,17 @@ struct oc_state_rule {
 
 struct oc_build; /* model/build.h: a ledger being filled */
 struct oc_param;
+
+/* Adds the gradient of one parameter, `entry` but for when it lives: with what autocast and a tied head add to it. */
+void oc_add_gradient(struct oc_build *build, const struct oc_entry *entry, const struct oc_param *param,
+                     enum oc_timing timing);
+
+/* Whether autograd sums two gradients of one weight in a third tensor: those of linear layers are views, whose storage
+ * it leaves alone; a cast made of one is not. Source: input_buffer.cpp accumulate(). */
+bool oc_sums_apart(const struct oc_plan *plan);
+
+/* Whether gradients wait, whole, for the last of several micro-batches: under FSDP2, and as views of DDP's buckets. */
+bool oc_torch_waits(const struct oc_plan *plan);
 
 struct oc_framework_rules {
     const char *name;   /* as shown */

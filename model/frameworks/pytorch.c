@@ -71,10 +71,12 @@ static bool gradients(const struct oc_plan *plan, struct oc_state *state)
 
 static bool accumulated(const struct oc_plan *plan, struct oc_state *state)
 {
+    const bool waits = oc_torch_waits(plan);
     *state = (struct oc_state){.class = OC_GRADIENTS,
                                .dtype = plan->dt.grads,
-                               .timing = OC_WHILE_ACCUMULATED,
-                               .why = "a fresh gradient, until it is added into the bucket"};
+                               .timing = waits ? OC_UNTIL_THE_LAST : OC_WHILE_ACCUMULATED,
+                               .why = waits ? "no_sync: summed apart, until the last micro-batch's is in the bucket"
+                                            : "a fresh gradient, until it is added into the bucket"};
     return is_ddp(plan) && plan->c.parallel_bucket_view;
 }
 

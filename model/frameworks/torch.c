@@ -1,5 +1,6 @@
 #include "model/frameworks/torch.h"
 
+#include "model/frameworks/framework.h"
 #include "model/frameworks/optimizers.h"
 #include "model/shapes/opset.h"
 
@@ -19,6 +20,15 @@ void oc_torch_defaults(struct oc_config *c)
     const int release = oc_torch_release(c);
     if (release && release < 200) oc_default(c, OC_OPT_run_zero_grad_to_none, false);
     oc_kin_defaults(c);
+}
+
+/* Views are made of gradients that were summed apart from the buckets, unless zero_grad leaves views behind. */
+bool oc_torch_waits(const struct oc_plan *plan)
+{
+    const struct oc_config *c = &plan->c;
+    const bool views =
+        c->framework == OC_FW_PYTORCH && plan->dp > 1 && c->parallel_bucket_view && c->run_zero_grad_to_none;
+    return (views || c->framework == OC_FW_FSDP2) && c->parallel_no_sync && plan->accum > 1;
 }
 
 static bool only_data_parallel(const struct oc_config *c, bool shards, struct oc_error *error)

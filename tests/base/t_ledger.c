@@ -132,6 +132,49 @@ static void kept_gradients_stay(void **state)
     assert_int_equal(at(&rank, OC_STEADY, OC_M_IDLE), 2 * 512);
 }
 
+/* What waits for the last micro-batch is born in the first; what only the last has is there in no other. */
+static void the_last_micro_batch_reduces(void **state)
+{
+    (void)state;
+    static struct oc_ledger ledger;
+    struct oc_rank rank;
+    lay(&ledger, 4, 3);
+    ledger.left_out = 5;
+    put(&ledger, OC_GRADIENTS, 512, 4, (struct oc_tick)IN(BACKWARD, LAYER, 1), (struct oc_tick)IN(BACKWARD, LAYER, 3));
+    put(&ledger, OC_BUFFERS, 1024, 4, (struct oc_tick)IN(BACKWARD, LAYER, 2), (struct oc_tick)IN(BACKWARD, LAYER, 4));
+    put(&ledger, OC_GRADIENTS, 256 * 1024, 4, (struct oc_tick)IN(BACKWARD, LAYER, 4), (struct oc_tick)OUTSIDE(IDLE, 0));
+    ledger.entries[0].when = OC_FIRST_TO_LAST;
+    ledger.entries[1].when = ledger.entries[2].when = OC_LAST_MICRO_BATCH;
+    oc_sweep(&ledger, &rank);
+    /* The last layer's, and of the others: one sum with what it is reduced into. */
+    const struct oc_instant *backward = &rank.moments[OC_STEADY][OC_M_BACKWARD];
+    assert_int_equal(backward->allocated, 4 * 256 * 1024);
+    assert_int_equal(backward->place.micro_batch, 7);
+    assert_int_equal(at(&rank, OC_STEADY, OC_M_AFTER_STEP), 4 * 256 * 1024);
+    assert_int_equal(at(&rank, OC_STEADY, OC_M_IDLE), 0);
+    ledger.n_entries = 2;
+    oc_sweep(&ledger, &rank);
+    assert_int_equal(at(&rank, OC_STEADY, OC_M_BACKWARD), 4 * 512 + 1024); /* the top layer, all sums */
+    assert_int_equal(rank.moments[OC_STEADY][OC_M_BACKWARD].place.layer, 3);
+    assert_int_equal(at(&rank, OC_STEADY, OC_M_AFTER_STEP), 0);
+}
+
+/* Without the top layer the second is the first that has it: sums shrink on the way down. */
+static void the_top_layer_is_spared(void **state)
+{
+    (void)state;
+    static struct oc_ledger ledger;
+    struct oc_rank rank;
+    lay(&ledger, 5, 1);
+    put(&ledger, OC_ACTIVATIONS, 512, 5, (struct oc_tick)IN(FORWARD, LAYER, 0), (struct oc_tick)IN(BACKWARD, LAYER, 2));
+    put(&ledger, OC_BUFFERS, 1024, 4, (struct oc_tick)IN(RECOMPUTE, LAYER, 0), (struct oc_tick)IN(BACKWARD, LAYER, 1));
+    ledger.entries[1].spares_top = true;
+    oc_sweep(&ledger, &rank);
+    const struct oc_instant *backward = &rank.moments[OC_STEADY][OC_M_BACKWARD];
+    assert_int_equal(backward->allocated, 4 * 512 + 1024);
+    assert_int_equal(backward->place.layer, 3);
+}
+
 /* Three layers are recomputed together: their inputs go with the group, all three working sets are alive at once. */
 static void groups_are_recomputed_together(void **state)
 {
@@ -208,6 +251,8 @@ int main(void)
         cmocka_unit_test(blocks_are_rounded_and_pools_are_not),
         cmocka_unit_test(gradients_accumulate),
         cmocka_unit_test(kept_gradients_stay),
+        cmocka_unit_test(the_last_micro_batch_reduces),
+        cmocka_unit_test(the_top_layer_is_spared),
         cmocka_unit_test(groups_are_recomputed_together),
         cmocka_unit_test(what_outlives_an_iteration_dies_in_the_next),
         cmocka_unit_test(the_walk_visits_every_instance),

@@ -90,10 +90,77 @@ static void accumulation(void **state)
                              rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "batch.accum=4", "parallel.no_sync=1"));
     const uint64_t more = whole.moments[OC_STEADY][OC_M_LOSS].classes[OC_GRADIENTS] -
                           synced.moments[OC_STEADY][OC_M_LOSS].classes[OC_GRADIENTS];
-    assert_int_equal(more, 4 * whole.params);
+    /* Whole in the type of the reduction, and no shards before the last micro-batch has been reduced. */
+    assert_int_equal(more, 4 * whole.params - 4 * whole.params / 8);
+    assert_int_equal(whole.moments[OC_STEADY][OC_M_AFTER_STEP].classes[OC_GRADIENTS], 4 * whole.params / 8);
     /* accelerate's accumulate() does not synchronize; torchtitan does. */
     assert_int_equal(help_plan(HELP_WORDS("framework=fsdp2", "parallel.world=8")).c.parallel_no_sync, 1);
     assert_int_equal(help_plan(HELP_WORDS(TITAN)).c.parallel_no_sync, 0);
+}
+
+/* One entry by its name (or copy), birth and micro-batches; NULL when there is none. */
+static const struct oc_entry *entry_of(const char *name, enum oc_part part, enum oc_when when)
+{
+    for (int i = 0; i < ledger.n_entries; i++) {
+        const struct oc_entry *entry = &ledger.entries[i];
+        const bool named = !strcmp(entry->name, name) || (entry->copy && !strcmp(entry->copy, name));
+        if (named && entry->birth.part == part && entry->when == when) return entry;
+    }
+    return NULL;
+}
+
+/* PyTorch 2.4.1, traced (docs/step-pytorch.md): nothing is reduced before the last micro-batch. */
+static void no_sync_reduces_once(void **state)
+{
+    (void)state;
+    rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "batch.accum=7", "parallel.no_sync=1"));
+    assert_int_equal(ledger.n_slots, 6);  /* the first micro-batch, one like the others, the last */
+    assert_int_equal(ledger.left_out, 4); /* which is the seventh */
+    static const char *const reduction[] = {"reduce-scatter input", "sharded gradients",
+                                            "reduce-scatter input, layer above"};
+    for (size_t i = 0; i < sizeof reduction / sizeof *reduction; i++) {
+        assert_non_null(entry_of(reduction[i], OC_PART_LAYER, OC_LAST_MICRO_BATCH));
+        assert_null(entry_of(reduction[i], OC_PART_LAYER, OC_ALWAYS));
+    }
+    /* Reduced in fp32, gradients of bf16 weights are cast; a later micro-batch's live until they are added. */
+    const struct oc_entry *sum = entry_of("unsharded gradient sum", OC_PART_LAYER, OC_FIRST_TO_LAST);
+    assert_non_null(sum);
+    assert_int_equal(sum->dtype, OC_FP32);
+    /* One after the other: no two of a layer are cast at once. */
+    for (const struct oc_entry *a = ledger.entries; a < ledger.entries + ledger.n_entries; a++)
+        for (const struct oc_entry *b = ledger.entries; a->copy && !strcmp(a->copy, sum->copy) && b < a; b++)
+            if (b->copy && !strcmp(b->copy, sum->copy) && a->birth.part == b->birth.part)
+                assert_int_not_equal(a->birth.sub, b->birth.sub);
+    assert_non_null(entry_of("unsharded gradient", OC_PART_LAYER, OC_FIRST_MICRO_BATCH));
+    assert_non_null(entry_of("unsharded gradient", OC_PART_LAYER, OC_LATER_MICRO_BATCHES));
+    /* Reduced as they are, they stay. */
+    rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "batch.accum=7", "parallel.no_sync=1", "precision.reduce=bf16"));
+    assert_null(entry_of("unsharded gradient sum", OC_PART_LAYER, OC_FIRST_TO_LAST));
+    assert_non_null(entry_of("unsharded gradient", OC_PART_LAYER, OC_FIRST_TO_LAST));
+    /* One micro-batch reduces as ever. */
+    rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "parallel.no_sync=1"));
+    assert_non_null(entry_of("reduce-scatter input", OC_PART_LAYER, OC_ALWAYS));
+}
+
+/* Above the last layer nothing has been reduced: a model of one layer has no such input. */
+static void the_top_layer_finds_no_reduction(void **state)
+{
+    (void)state;
+    const char *const name = "reduce-scatter input, layer above";
+    const struct oc_rank one = rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "model.layers=1"));
+    const struct oc_entry *above = entry_of(name, OC_PART_LAYER, OC_ALWAYS);
+    assert_non_null(above);
+    assert_true(above->spares_top);
+    for (int i = 0; i < ledger.n_entries; i++)
+        if (!strcmp(ledger.entries[i].name, name)) ledger.entries[i] = ledger.entries[--ledger.n_entries];
+    struct oc_rank without;
+    oc_sweep(&ledger, &without);
+    assert_int_equal(one.moments[OC_STEADY][OC_M_BACKWARD].allocated,
+                     without.moments[OC_STEADY][OC_M_BACKWARD].allocated);
+    /* With two it is the lower one's. */
+    const struct oc_rank two =
+        rank_of(HELP_WORDS(TITAN, "precision=amp-bf16", "model.layers=2", "recompute=full", "model.vocab=512"));
+    assert_int_equal(two.moments[OC_STEADY][OC_M_BACKWARD].place.layer, 0);
 }
 
 static void types(void **state)
@@ -133,7 +200,7 @@ static void a_tied_head_has_one_gradient(void **state)
         if (ledger.entries[i].copy && !strcmp(ledger.entries[i].copy, "unsharded gradient") &&
             ledger.entries[i].birth.part != OC_PART_LAYER)
             largest += ledger.entries[i].bytes > embedding;
-    assert_int_equal(largest, 2); /* the head's, and the look-up's until it is added */
+    assert_int_equal(largest, 3); /* the head's, the look-up's, and their sum */
     assert_int_equal(help_states(&rank.moments[OC_STEADY][OC_M_AFTER_STEP]), 16 * rank.params / 8);
 }
 
@@ -198,6 +265,8 @@ int main(void)
         cmocka_unit_test(a_layer_in_backward),
         cmocka_unit_test(weights_that_stay),
         cmocka_unit_test(accumulation),
+        cmocka_unit_test(no_sync_reduces_once),
+        cmocka_unit_test(the_top_layer_finds_no_reduction),
         cmocka_unit_test(types),
         cmocka_unit_test(groups),
         cmocka_unit_test(a_tied_head_has_one_gradient),

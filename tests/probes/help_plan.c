@@ -78,7 +78,7 @@ struct oc_plan help_mixed_plan(int i)
     c->kernels_logits_fp32 = i % 11 != 2;
     c->run_resume = i % 13 == 4;
     plan.dp = c->parallel_world = i % 9 == 7 ? 2 : 1;
-    c->parallel_bucket_view = plan.dp > 1 && !c->model_tied && c->precision_autocast == OC_NONE;
+    c->parallel_bucket_view = plan.dp > 1;
     plan.accum = c->batch_accum = 1 + i / 3 % 2;
     return plan;
 }
@@ -122,7 +122,7 @@ struct oc_plan help_fsdp2_plan(int i)
     c->framework = OC_FW_FSDP2;
     c->parallel_zero = 2 + i % 2, c->fsdp_reshard_after_forward = i % 2;
     c->fsdp_forward_prefetch = i / 2 % 2, c->fsdp_backward_prefetch = i / 4 % 2 == 0;
-    c->parallel_no_sync = 0, c->run_zero_grad_to_none = 1, c->precision = OC_PREC_FP32;
+    c->parallel_no_sync = i / 2 % 2, c->run_zero_grad_to_none = 1, c->precision = OC_PREC_FP32;
     plan.dp = plan.shard = c->parallel_world = 2 + i % 3;
     dt->weights = dt->compute = dt->residual = types[i / 3 % 3];
     dt->grads = i % 4 ? OC_FP32 : dt->weights;

@@ -71,11 +71,6 @@ static void four_norms(struct oc_plan *plan)
 {
     plan->c.model_norms_per_layer = 4;
 }
-static void views_of_buckets(struct oc_plan *plan)
-{
-    plan->dp = plan->c.parallel_world = 2;
-    plan->c.parallel_bucket_view = plan->c.model_tied = 1;
-}
 static void split(struct oc_plan *plan)
 {
     plan->c.parallel_tp = 2;
@@ -133,10 +128,10 @@ static void one_state(struct oc_plan *plan)
 }
 
 static void (*const changes[])(struct oc_plan *plan) = {
-    sgd_in_fp8,     wide_gradients, other_framework, other_ops,    unfused,    linear_loss, alibi,
-    selective,      in_twos,        query_norms,     side_by_side, odd_heads,  four_norms,  views_of_buckets,
-    embedding_norm, split,          sharded,         encoder,      classifier, experts,     latent,
-    lora,           offloaded,      compiled,        more_tokens,  adafactor,  eight_bits,  one_state};
+    sgd_in_fp8, wide_gradients, other_framework, other_ops,    unfused,    linear_loss, alibi,
+    selective,  in_twos,        query_norms,     side_by_side, odd_heads,  four_norms,  embedding_norm,
+    split,      sharded,        encoder,         classifier,   experts,    latent,      lora,
+    offloaded,  compiled,       more_tokens,     adafactor,    eight_bits, one_state};
 
 static void what_is_not_covered_has_a_reason(void **state)
 {

@@ -209,6 +209,32 @@ static void nothing_reads_freed_or_fresh_memory(void **state)
     }
 }
 
+/* What waits, whole, for the last micro-batch is what is reduced with each: FSDP2's, and what becomes views of DDP's
+ * buckets. */
+static void what_waits_is_what_is_reduced_at_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct oc_plan synced = help_fsdp2_plan(i);
+        synced.accum = synced.c.batch_accum = 2 + i % 2;
+        synced.c.parallel_no_sync = 0;
+        struct oc_plan waits = synced;
+        waits.c.parallel_no_sync = 1;
+        const bool wide = synced.dt.weights == OC_FP32 && synced.c.precision_reduce == OC_FP32;
+        assert_true(distance_between(&synced, &waits, false) < (wide ? 1e-5 : 0.02));
+    }
+    for (int i = 0; i < 8; i++) {
+        struct oc_plan synced = help_mixed_plan(i);
+        synced.accum = synced.c.batch_accum = 3;
+        synced.dp = synced.c.parallel_world = 2;
+        synced.c.parallel_bucket_view = synced.c.run_zero_grad_to_none = 1;
+        synced.c.parallel_no_sync = 0;
+        struct oc_plan waits = synced;
+        waits.c.parallel_no_sync = 1;
+        assert_true(distance_between(&synced, &waits, true) == 0);
+    }
+}
+
 static void accumulation_is_the_mean(void **state)
 {
     (void)state;
@@ -327,6 +353,7 @@ int main(void)
         cmocka_unit_test(recomputed_is_kept_to_the_bit),
         cmocka_unit_test(so_it_is_under_megatron),
         cmocka_unit_test(nothing_reads_freed_or_fresh_memory),
+        cmocka_unit_test(what_waits_is_what_is_reduced_at_once),
         cmocka_unit_test(accumulation_is_the_mean),
         cmocka_unit_test(half_precision_is_near_fp32),
         cmocka_unit_test(every_saved_tensor_is_needed),

@@ -200,7 +200,7 @@ static struct oc_config drawn_config(void)
     assign_number(&config, "model.vocab", 1 + draw(2000));
     assign_number(&config, "batch.seq", 1 + draw(64));
     assign_number(&config, "batch.micro", 1 + draw(3));
-    assign_number(&config, "batch.accum", 1 + draw(3));
+    assign_number(&config, "batch.accum", 1 + draw(4));
     assign_one_of(&config, "precision", precisions, 7);
     if ((config.precision == OC_PREC_FP16 || config.precision == OC_PREC_BF16) && draw(2))
         assign(&config, "precision.master=fp32");
@@ -215,6 +215,7 @@ static struct oc_config drawn_config(void)
     if (draw(2)) draw_family(&config);
     if (draw(3) == 0) assign_number(&config, "parallel.world", 2 + draw(3));
     if (config.parallel_world > 1) assign_number(&config, "parallel.bucket_view", draw(2));
+    if (config.parallel_world > 1) assign_number(&config, "parallel.no_sync", draw(3) > 0);
     return config;
 }
 
@@ -253,7 +254,7 @@ static struct oc_config drawn_fsdp2(void)
     assign_one_of(&config, "parallel.zero", zero, 2);
     for (size_t s = 0; s < sizeof switches / sizeof switches[0]; s++) assign_number(&config, switches[s], draw(2));
     if (draw(2)) assign_one_of(&config, "precision.reduce", types, 2);
-    if (draw(4)) assign(&config, "parallel.no_sync=false");
+    assign_number(&config, "parallel.no_sync", draw(2));
     return config;
 }
 
@@ -428,7 +429,6 @@ static void a_cut_plan_resolves_to_itself(void **state)
         if (context) assign(&config, "parallel.world=96");
         if (context) assign(&config, "batch.seq=6144");
         if (shared) assign(&config, "parallel.world=8");
-        if (shared) assign(&config, "parallel.no_sync=false");
         assign(&config, "batch.global=64");
         assert_true(oc_resolve(&config, &plan, NULL, &error));
         const bool slice = i % 3 == 1 && !oc_probe_covers(&plan); /* a rank that the probe knows stays one */

@@ -16,6 +16,9 @@ static const char *repetition(const struct oc_entry *entry)
     case OC_LIFE_STATIC: return entry->count > 1 ? "all instances at once" : "once";
     case OC_LIFE_SLOT: return layer ? "for each layer and micro-batch in flight" : "for each micro-batch in flight";
     case OC_LIFE_GRADIENT: return layer ? "in each layer, with the first micro-batch" : "with the first micro-batch";
+    case OC_LIFE_WAITING:
+        return layer ? "in each layer, from the first micro-batch to the last"
+                     : "from the first micro-batch to the last";
     }
     return "";
 }
