@@ -57,7 +57,8 @@ static const struct row root_rows[] = {
     {0}};
 /* clang-format on */
 
-/* A layer of one kind, or the root: OC_MAX_KINDS. */
+/* A layer of one kind, or the root: OC_MAX_KINDS. What waits for its reduction grows from layer to layer until the
+ * queue is full; here it is full from the second layer on, which is too much for the layers before. */
 struct unit {
     int kind;
     uint64_t elements[MEASURES];
@@ -95,6 +96,7 @@ static void add_rows(struct oc_build *build, const struct unit *unit, const stru
                                        .class = row->gradient ? OC_GRADIENTS : OC_BUFFERS,
                                        .dtype = (uint8_t)(row->gradient ? plan->dt.grads : plan->dt.weights),
                                        .kind = layer ? (uint8_t)unit->kind : OC_END_ANY,
+                                       .spares_top = layer && row->measure == WAITING,
                                        .birth = row->birth,
                                        .death = row->death};
         oc_build_add(build, &entry);

@@ -61,6 +61,9 @@ static void lookahead_is_counted_in_elements(void **state)
     assert_int_equal(elements("gathered layer", OC_PH_FORWARD), layer);
     assert_int_equal(elements("layers gathered ahead", OC_PH_FORWARD), 500000000);
     assert_int_equal(elements("main grads being reduced", OC_PH_RECOMPUTE), 1000000000);
+    for (int i = 0; i < ledger.n_entries; i++) /* nothing waits when the last layer runs backward */
+        if (ledger.entries[i].birth.part == OC_PART_LAYER)
+            assert_int_equal(ledger.entries[i].spares_top, !strcmp(ledger.entries[i].name, "main grads being reduced"));
     rank_of(HELP_WORDS(LLAMA, "model.layers=2"));
     assert_int_equal(elements("layers gathered ahead", OC_PH_FORWARD), layer);
     assert_int_equal(elements("main grads being reduced", OC_PH_RECOMPUTE), layer);
