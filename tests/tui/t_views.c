@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "help_fake.h"
+#include "help_screen.h"
 #include "tui/views/step.h"
 #include "tui/views/views.h"
 
@@ -137,6 +138,72 @@ static void zoom_leaves_out_what_is_always_there(void **state)
     assert_drawn(f, "W 1.50", true); /* the row of the static part */
     keys(f, "z");
     assert_drawn(f, "what changes", false);
+}
+
+/* Lower blocks on a class's colour: where one class ends in the middle of a cell under another one; and on no colour:
+ * the tops of columns. */
+static void count_blocks(struct oc_fake_app *f, int *inside, int *tops)
+{
+    *inside = *tops = 0;
+    for (int i = 0; i < f->canvas.width * f->canvas.height; i++) {
+        const struct oc_cell *cell = &f->canvas.cells[i];
+        if (cell->code < 0x2581 || cell->code > 0x2587) continue;
+        *(cell->style.bg ? inside : tops) += 1;
+    }
+}
+
+static void classes_meet_at_whole_cells_in_a_tall_chart(void **state)
+{
+    struct oc_fake_app *f = *state;
+    int inside, tops;
+    keys(f, "2");
+    count_blocks(f, &inside, &tops);
+    assert_int_equal(inside, 0);
+    assert_true(tops > 20);
+    assert_true(oc_canvas_resize(&f->canvas, 80, 24));
+    oc_app_draw(&f->app, &f->canvas);
+    count_blocks(f, &inside, &tops);
+    assert_true(inside > 20 && tops > 5);
+}
+
+/* The last stage holds most before any is replayed, and the first one when all are. */
+static bool answer_unreplayed(const struct oc_config *config, struct oc_answer *answer, struct oc_ledger *ledgers,
+                              struct oc_alloc *alloc, struct oc_error *error)
+{
+    if (!oc_real_model.answer(config, answer, ledgers, alloc, error)) return false;
+    answer->ranks[answer->n_ranks - 1].peak.allocated = (uint64_t)1 << 40;
+    oc_real_model.judge(&answer->plan, answer->ranks, answer->n_ranks, &answer->verdict);
+    return true;
+}
+
+static bool reserve_most_in_the_first(const struct oc_plan *plan, const struct oc_ledger *ledger,
+                                      struct oc_alloc *alloc, struct oc_rank *rank)
+{
+    (void)plan, (void)ledger, (void)alloc;
+    rank->reserved = (uint64_t)(rank->stage ? 1 : 2) << 40;
+    return true;
+}
+
+static void the_fullest_stage_stays_while_others_are_replayed(void **state)
+{
+    (void)state;
+    struct oc_app_model model = oc_real_model;
+    model.answer = answer_unreplayed;
+    model.reserve = reserve_most_in_the_first;
+    struct help_screen *screen = HELP_SCREEN(160, 48, "framework=megatron", "model.name=llama-3-8b", "parallel.world=4",
+                                             "parallel.pp=4", "batch.global=8");
+    struct oc_config config = oc_app_case(&screen->app)->config;
+    screen->app.model = &model;
+    for (int i = 0; i < 2; i++) {
+        oc_option_put(&config, OC_OPT_batch_seq, 1024 << i);
+        oc_set_given(&config, OC_OPT_batch_seq, true);
+        oc_app_take(&screen->app, &config, "length");
+        assert_int_equal(screen->app.unsettled, 2);
+        assert_int_equal(oc_app_stage(&screen->app), 0);
+        while (screen->app.unsettled) oc_app_settle(&screen->app);
+        assert_int_equal(oc_app_stage(&screen->app), 0);
+    }
+    help_screen_free(screen);
 }
 
 static void keys_of_the_panel_still_work(void **state)
@@ -271,6 +338,8 @@ int main(void)
         APP_TEST(peaks_are_found_both_ways),
         APP_TEST(the_cursor_keeps_its_place_when_the_plan_changes),
         APP_TEST(zoom_leaves_out_what_is_always_there),
+        APP_TEST(classes_meet_at_whole_cells_in_a_tall_chart),
+        cmocka_unit_test(the_fullest_stage_stays_while_others_are_replayed),
         APP_TEST(keys_of_the_panel_still_work),
         APP_TEST(stages_are_listed_and_chosen),
         APP_TEST(a_long_pipeline_scrolls),

@@ -59,17 +59,22 @@ static void replay(struct oc_app *app, struct oc_answer *answer, int stage)
     app->model->judge(&answer->plan, answer->ranks, answer->n_ranks, &answer->verdict);
 }
 
-/* The answer, of which one stage is replayed: the fullest by what is allocated. */
+/* The answer, of which one stage is replayed: the fullest by what is allocated. And the one that was the fullest until
+ * now, where that is another: else the views would go to the new one and, a frame later, back. */
 static bool answer_current(struct oc_app *app, struct oc_answer *answer, struct oc_error *error)
 {
     const struct oc_config *config = &oc_app_case(app)->config;
     if (!is_lazy(app)) return oc_app_answer(app, config, answer, error);
     if (!app->model->answer(config, answer, NULL, NULL, error)) return false;
-    int stage = (int)answer->verdict.worst_stage;
-    replay(app, answer, stage);
+    const int64_t stages[2] = {answer->verdict.worst_stage, app->answer->verdict.worst_stage};
     memset(app->replayed, 0, sizeof app->replayed);
-    app->replayed[stage] = true;
-    app->unsettled = answer->n_ranks - 1;
+    app->unsettled = answer->n_ranks;
+    for (int i = 0; i < 2; i++) {
+        if (stages[i] >= answer->n_ranks || app->replayed[stages[i]]) continue;
+        replay(app, answer, (int)stages[i]);
+        app->replayed[stages[i]] = true;
+        app->unsettled--;
+    }
     return true;
 }
 

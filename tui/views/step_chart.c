@@ -5,10 +5,11 @@
 #include "tui/report/units.h"
 
 enum {
-    AXIS = 8,
-    EIGHTHS = 8,
-    BOTH = 90
-}; /* columns of the numbers; units of a cell; width from which both iterations fit */
+    AXIS = 8,    /* columns of the numbers */
+    EIGHTHS = 8, /* units of a cell */
+    TALL = 20,   /* rows from which a class may end at whole cells */
+    BOTH = 90    /* width from which both iterations fit */
+};
 
 struct chart {
     const struct oc_app *app;
@@ -72,16 +73,37 @@ static int capacity_row(const struct chart *chart)
     return row < chart->plot.h ? row : chart->plot.h - 1;
 }
 
-/* Where a cell is one class only, what is less than half of it is left out: a whole cell would say too much. */
+/* Bytes in parts of the axis, of which there are so many. */
+static int parts_of(const struct chart *chart, uint64_t bytes, int parts)
+{
+    const double part = (double)bytes / (double)chart->scale * parts + 0.5;
+    return part < parts ? (int)part : parts;
+}
+
+/* Where each class ends, in units from the bottom. The top of a column is exact to a unit. In a tall chart one class
+ * meets another at whole cells: those are blanks, which are erased in one go and stay when the amounts change a little.
+ * What is less than half of such a step is left out: a whole one would say too much. */
 static void edges_of(const struct chart *chart, const struct oc_sample *sample, int *edges)
 {
-    uint64_t values[OC_CLASSES];
-    for (int i = 0; i < OC_CLASSES; i++)
+    const int per = units_per_cell(chart->canvas), units = chart->plot.h * per;
+    const int steps = chart->plot.h >= TALL ? chart->plot.h : units;
+    uint64_t values[OC_CLASSES], sum = 0;
+    int highest = 0;
+    for (int i = 0; i < OC_CLASSES; i++) {
         values[i] = sample->classes[i] > chart->below[i] ? sample->classes[i] - chart->below[i] : 0;
-    int units = chart->plot.h * units_per_cell(chart->canvas);
-    for (int i = 0; i < OC_CLASSES && units == chart->plot.h; i++)
-        if ((double)values[i] * units * 2 < (double)chart->scale) values[i] = 0;
-    oc_bar_edges(values, OC_CLASSES, chart->scale, units, edges);
+        sum = oc_add(sum, values[i]);
+        if (values[i] > values[highest]) highest = i; /* unless another one ends the column */
+    }
+    const int top = parts_of(chart, sum, units);
+    sum = 0;
+    for (int i = 0; i < OC_CLASSES; i++) {
+        const int before = i ? edges[i - 1] : 0;
+        sum = oc_add(sum, values[i]);
+        edges[i] = parts_of(chart, values[i], steps) ? parts_of(chart, sum, steps) * (units / steps) : before;
+        if (edges[i] > top) edges[i] = top;
+        if (edges[i] > before) highest = i;
+    }
+    for (int i = highest; i < OC_CLASSES; i++) edges[i] = top;
 }
 
 static void draw_columns(const struct chart *chart)
