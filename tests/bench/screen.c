@@ -192,13 +192,30 @@ struct sent {
     struct help_change most;
 };
 
+/* Of one view: changes after which the same rows are there, and only numbers and bars differ; and those that add,
+ * remove or replace rows, whose text has to be sent whatever the frame is like. */
+struct sent_by_view {
+    struct sent kept, reworded;
+};
+
 static void note(const struct help_change *change, void *user)
 {
-    struct sent *sent = user;
+    struct sent_by_view *view = user;
+    struct sent *sent = change->reworded ? &view->reworded : &view->kept;
     if (sent->n == CHANGES) return;
     sent->kib[sent->n++] = (double)change->bytes / 1024;
     sent->over += change->bytes > 1500;
     if (change->bytes > sent->most.bytes) sent->most = *change;
+}
+
+static void print_sent(const char *title, const char *view, const char *kind, struct sent *sent)
+{
+    char what[96];
+    if (!sent->n) return;
+    snprintf(what, sizeof what, "bytes, %s, %s, %s", title, view, kind);
+    print_row(what, sent->kib, sent->n, 1.5, "KiB");
+    printf("    %d of %d above 1,500 bytes; most: %ld, %s %s -> %s\n", sent->over, sent->n, sent->most.bytes,
+           oc_option(sent->most.option)->key, sent->most.from, sent->most.to);
 }
 
 /* Every option and its values, in every view, with a base to compare with. */
@@ -206,7 +223,7 @@ static bool count_bytes(const char *title, const char *const *words)
 {
     static struct oc_app app;
     static struct oc_input input;
-    static struct sent views[OC_VIEWS_MAX];
+    static struct sent_by_view views[OC_VIEWS_MAX];
     struct help_bytes bytes;
     memset(views, 0, sizeof views);
     if (!open_app(&app, &input, words) || !help_bytes_open(&bytes, WIDTH, HEIGHT)) return false;
@@ -221,12 +238,8 @@ static bool count_bytes(const char *title, const char *const *words)
     help_bytes_close(&bytes);
     oc_app_end(&app);
     for (int view = 0; view < oc_n_views; view++) {
-        char what[64];
-        struct sent *sent = &views[view];
-        snprintf(what, sizeof what, "bytes of a change, %s, %s", title, oc_views[view]->title);
-        print_row(what, sent->kib, sent->n, 1.5, "KiB");
-        printf("    %d of %d above 1,500 bytes; most: %ld, %s %s -> %s\n", sent->over, sent->n, sent->most.bytes,
-               oc_option(sent->most.option)->key, sent->most.from, sent->most.to);
+        print_sent(title, oc_views[view]->title, "same rows", &views[view].kept);
+        print_sent(title, oc_views[view]->title, "other rows", &views[view].reworded);
     }
     return true;
 }

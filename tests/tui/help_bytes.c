@@ -1,5 +1,6 @@
 #include "help_bytes.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <pty.h>
 #include <semaphore.h>
@@ -10,6 +11,7 @@
 
 #include "tui/screen/change.h"
 #include "tui/screen/edit.h"
+#include "tui/screen/layout.h"
 #include "tui/screen/term.h"
 
 /* A thread reads the terminal: one process cannot write a frame and read it at the same time. A NUL, which no frame
@@ -112,11 +114,38 @@ static void value_of(const struct oc_app *app, enum oc_option_id option, char te
     oc_edit_text(&app->answer->plan.c, option, oc_given(&oc_app_case(app)->config, option), text, OC_SENT_TEXT);
 }
 
+/* The letters of each row of the view, as a hash: what stands in bars and boxes is left out, and so are numbers. */
+struct words {
+    uint32_t rows[OC_CANVAS_MAX];
+};
+
+static bool is_in_bar(const struct oc_canvas *canvas, const struct oc_cell *cell)
+{
+    for (int i = 0; i < OC_CLASSES; i++)
+        if (cell->style.bg == canvas->theme->classes[i].colour) return true;
+    return false;
+}
+
+static void read_words(const struct help_bytes *bytes, const struct oc_app *app, struct words *words)
+{
+    const struct oc_canvas *canvas = &bytes->canvas;
+    struct oc_layout layout;
+    memset(words, 0, sizeof *words);
+    oc_layout_make(canvas->width, canvas->height, app->in_panel, &layout);
+    for (int y = 0; y < layout.view.h; y++)
+        for (int x = 0; x < layout.view.w; x++) {
+            const struct oc_cell *cell = oc_canvas_at(canvas, layout.view.x + x, layout.view.y + y);
+            if (cell->code > 'z' || !isalpha((int)cell->code) || is_in_bar(canvas, cell)) continue;
+            words->rows[y] = words->rows[y] * 31 + cell->code;
+        }
+}
+
 void help_bytes_walk(struct help_bytes *bytes, struct oc_app *app, enum oc_option_id option, int most,
                      void (*seen)(const struct help_change *change, void *user), void *user)
 {
     static const char ways[] = "lh";
     struct help_change change = {.option = option};
+    struct words words, after;
     int begin = app->undo.at;
     app->in_panel = true;
     oc_panel_show(&app->panel, option);
@@ -125,9 +154,12 @@ void help_bytes_walk(struct help_bytes *bytes, struct oc_app *app, enum oc_optio
         for (int i = 0; i < most; i++) {
             int before = app->undo.at;
             value_of(app, option, change.from);
+            read_words(bytes, app, &words);
             change.bytes = help_bytes_key(bytes, app, *way);
             if (app->undo.at == before) break; /* it has no further value */
             value_of(app, option, change.to);
+            read_words(bytes, app, &after);
+            change.reworded = memcmp(&words, &after, sizeof words) != 0;
             seen(&change, user);
             if (oc_option(option)->type == OC_T_BOOL) break; /* it has two, and either key takes the other */
         }

@@ -33,6 +33,7 @@ struct help_change {
     enum oc_option_id option;
     char from[OC_SENT_TEXT], to[OC_SENT_TEXT];
     long bytes;
+    bool reworded; /* a row of the view came, went or has other words: more than numbers and bars differ */
 };
 
 /* Walks the option that has the focus through all values that it can take from here, `l` to the last one and `h` to

@@ -48,14 +48,22 @@ static bool is_lazy(const struct oc_app *app)
     return app->model->reserve && app->model->judge;
 }
 
-/* A stage's reserved bytes, and the verdict with them. */
+/* A stage's reserved bytes, and the verdict with them. Stages that peak alike stand at what it reserves until they are
+ * replayed themselves: they nearly always reserve alike, and rows that are one do not come apart for a frame. */
 static void replay(struct oc_app *app, struct oc_answer *answer, int stage)
 {
     struct oc_kept_ledger *kept = &app->kept[REPLAYED];
+    struct oc_rank *rank = &answer->ranks[stage];
     struct oc_error error;
     if (!kept->ledger) kept->ledger = malloc(sizeof *kept->ledger);
     if (kept->ledger && app->model->estimate(&answer->plan, stage, kept->ledger, &error))
-        app->model->reserve(&answer->plan, kept->ledger, alloc_of(app, &answer->plan), &answer->ranks[stage]);
+        app->model->reserve(&answer->plan, kept->ledger, alloc_of(app, &answer->plan), rank);
+    app->replayed[stage] = true;
+    app->unsettled--;
+    for (int i = 0; i < answer->n_ranks; i++)
+        if (!app->replayed[i] &&
+            memcmp(answer->ranks[i].peak.classes, rank->peak.classes, sizeof rank->peak.classes) == 0)
+            answer->ranks[i].reserved = rank->reserved;
     app->model->judge(&answer->plan, answer->ranks, answer->n_ranks, &answer->verdict);
 }
 
@@ -69,12 +77,8 @@ static bool answer_current(struct oc_app *app, struct oc_answer *answer, struct 
     const int64_t stages[2] = {answer->verdict.worst_stage, app->answer->verdict.worst_stage};
     memset(app->replayed, 0, sizeof app->replayed);
     app->unsettled = answer->n_ranks;
-    for (int i = 0; i < 2; i++) {
-        if (stages[i] >= answer->n_ranks || app->replayed[stages[i]]) continue;
-        replay(app, answer, (int)stages[i]);
-        app->replayed[stages[i]] = true;
-        app->unsettled--;
-    }
+    for (int i = 0; i < 2; i++)
+        if (stages[i] < answer->n_ranks && !app->replayed[stages[i]]) replay(app, answer, (int)stages[i]);
     return true;
 }
 
@@ -84,8 +88,7 @@ bool oc_app_settle(struct oc_app *app)
     if (!app->unsettled) return false;
     while (stage < app->answer->n_ranks && app->replayed[stage]) stage++;
     replay(app, app->answer, stage);
-    app->replayed[stage] = true;
-    if (--app->unsettled > 0) return false;
+    if (app->unsettled > 0) return false;
     app->model->explain(app->answer, &app->reason);
     return true;
 }
