@@ -213,6 +213,31 @@ static void little_is_sent(void **state)
     assert_int_equal(cost(put_unseen), 0);          /* the foreground of a blank does not show */
 }
 
+/* Two changed stretches of one background, which lie 30 unchanged cells of it apart. */
+static size_t cost_of_ends(const struct oc_codes *codes)
+{
+    struct oc_canvas now = {0}, before = {0};
+    assert_true(oc_canvas_resize(&now, WIDTH, HEIGHT) && oc_canvas_resize(&before, WIDTH, HEIGHT));
+    put_bar(&now);
+    put_bar(&before);
+    for (int x = 0; x < 5; x++) {
+        oc_canvas_put(&before, 10 + x, 3, (struct oc_style){1, 3, 0}, ' ');
+        oc_canvas_put(&before, 45 + x, 3, (struct oc_style){1, 3, 0}, ' ');
+    }
+    size_t size = send(NULL, codes, &before, &now);
+    oc_canvas_free(&now);
+    oc_canvas_free(&before);
+    return size;
+}
+
+static void what_lies_between_is_erased_with_them(void **state)
+{
+    (void)state;
+    const struct oc_codes codes = codes_of(0), plain = codes_of(1);
+    assert_int_equal(cost_of_ends(&codes), 7 + 10 + 5 + 3);         /* as all of the bar */
+    assert_int_equal(cost_of_ends(&plain), 7 + 10 + 5 + 5 + 5 + 3); /* two times five blanks, and a move */
+}
+
 /* A blank is written in whatever colour is current; a letter between two blanks that stays must not be. */
 static void what_stays_keeps_its_colour(void **state)
 {
@@ -257,9 +282,8 @@ static void a_fill_is_not_erased_without_bce(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_canvas_follows_any_other),
-        cmocka_unit_test(little_is_sent),
-        cmocka_unit_test(what_stays_keeps_its_colour),
+        cmocka_unit_test(any_canvas_follows_any_other),          cmocka_unit_test(little_is_sent),
+        cmocka_unit_test(what_lies_between_is_erased_with_them), cmocka_unit_test(what_stays_keeps_its_colour),
         cmocka_unit_test(a_fill_is_not_erased_without_bce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

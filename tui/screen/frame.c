@@ -83,13 +83,21 @@ static bool goes_on(const struct run *run, const struct oc_cell *cell)
     return (is_blank(cell) || !run->blank) && goes_with(is_blank(cell), cell->style, run->style);
 }
 
-/* The runs of one row. A run goes on over a few unchanged cells of its style. */
+/* Whether blanks of this background are erased rather than written. */
+static bool can_erase(const struct oc_codes *codes, int bg)
+{
+    return codes->erase && (codes->keeps || !bg);
+}
+
+/* The runs of one row. A run goes on over a few unchanged cells of its style; between changed blanks over any number of
+ * them, where one erasure costs less than two with a move between them. */
 static void find_runs(struct frame *frame, const struct oc_canvas *from, int y)
 {
     struct run *run = NULL;
-    int changed = 0; /* columns of the run up to its last changed cell */
+    int changed = 0, blanks = 0; /* columns of the run up to its last changed cell; blanks that it ends in */
     for (int x = 0; x < frame->to->width; x++) {
         const struct oc_cell *cell = oc_canvas_at(frame->to, x, y);
+        const bool blank = is_blank(cell);
         bool same = looks_same(cell, oc_canvas_at(from, x, y));
         if (y == frame->to->height - 1 && x == frame->to->width - 1 && !frame->codes->corner) same = true;
         if (cell->code == 0) { /* its first half was written or stays */
@@ -97,15 +105,17 @@ static void find_runs(struct frame *frame, const struct oc_canvas *from, int y)
             if (run && changed == run->n - 1) changed = run->n;
             continue;
         }
-        if (run && !(same ? run->n - changed < GAP && goes_on(run, cell) : extend(run, cell)))
-            run->n = changed, run = NULL;
+        const bool near = run && (run->n - changed < GAP ||
+                                  (blank && blanks > run->n - changed && can_erase(frame->codes, cell->style.bg)));
+        if (run && !(near && (same ? goes_on(run, cell) : extend(run, cell)))) run->n = changed, run = NULL;
         if (same && !run) continue;
         if (!run) {
             run = &frame->runs[frame->n_runs++];
-            *run = (struct run){x, y, 0, cell->style, is_blank(cell), false, -1};
-            changed = 0;
+            *run = (struct run){x, y, 0, cell->style, blank, false, -1};
+            changed = blanks = 0;
         }
         run->n++;
+        blanks = blank ? blanks + 1 : 0;
         if (!same) changed = run->n;
     }
     if (run) run->n = changed;
@@ -269,7 +279,7 @@ static void put_blanks(struct frame *frame, const struct run *run, int x, int n)
         oc_put(frame->out, "\033[K");
         return;
     }
-    if (fills && codes->erase && n >= (last ? 6 : ERASED)) {
+    if (can_erase(codes, frame->pen.bg) && n >= (last ? 6 : ERASED)) {
         oc_putf(frame->out, "\033[%dX", n);
         if (!last) oc_putf(frame->out, "\033[%dC", n);
         return;
