@@ -23,8 +23,8 @@ static const struct {
     const char *view;
     long kept, reworded; /* bytes of the largest change of either kind; 0 = there is none */
     long usual;          /* of the average one */
-} budgets[] = {{"Fit", 1100, 1400, 280},   {"Step", 1500, 2000, 350},  {"Pipeline", 750, 650, 170},
-               {"Layers", 700, 3700, 640}, {"Compare", 0, 3700, 1050}, {"Lessons", 450, 0, 120}};
+} budgets[] = {{"Fit", 1050, 1350, 250},   {"Step", 1500, 1800, 330},  {"Pipeline", 700, 650, 150},
+               {"Layers", 550, 3600, 600}, {"Compare", 0, 3600, 1000}, {"Lessons", 400, 0, 100}};
 
 struct seen {
     struct help_change most[2]; /* reworded or not */
