@@ -15,6 +15,7 @@
 
 #include "tui/screen/frame.h"
 #include "tui/screen/signals.h"
+#include "tui/screen/term_type.h"
 
 struct oc_term {
     SCREEN *screen;
@@ -30,55 +31,6 @@ struct oc_term {
     struct oc_mouse mouse;  /* what it did last */
     bool gone;              /* the terminal was hung up */
 };
-
-/* ---- terminal types ---- */
-
-static bool can_use(const char *name)
-{
-    int status;
-    if (setupterm((char *)name, STDOUT_FILENO, &status) != OK) return false;
-    const char *cup = tigetstr((char *)"cup"), *clear_screen_code = tigetstr((char *)"clear");
-    bool good = cup && cup != (char *)-1 && clear_screen_code && clear_screen_code != (char *)-1;
-    del_curterm(cur_term);
-    return good;
-}
-
-/* $TERM when it is known here, else the nearest type that this machine has: servers often lack the newest terminals. */
-static const char *usable_type(void)
-{
-    static const char *const fallbacks[] = {"xterm-256color", "xterm", "vt100", "ansi"};
-    const char *name = getenv("TERM"), *colour = getenv("COLORTERM");
-    if (name && name[0] && can_use(name)) return name;
-    bool modern = (name && strncmp(name, "xterm", 5) == 0) || (colour && colour[0]);
-    for (size_t i = modern ? 0 : 1; i < sizeof fallbacks / sizeof fallbacks[0]; i++)
-        if (can_use(fallbacks[i])) return fallbacks[i];
-    return NULL;
-}
-
-/* The description of the same terminal that takes colours as they are, "xterm-direct" for "xterm-256color"; NULL when
- * this machine has none. */
-static const char *direct_type(char *text, size_t size)
-{
-    const char *name = getenv("TERM");
-    if (!name) return NULL;
-    snprintf(text, size, "%.*s-direct", (int)strcspn(name, "-"), name);
-    if (can_use(text)) return text;
-    return can_use("xterm-direct") ? "xterm-direct" : NULL;
-}
-
-static enum oc_depth depth_of_terminal(enum oc_depth asked)
-{
-    const char *no_color = getenv("NO_COLOR");
-    int colours = tigetnum((char *)"colors");
-    if (asked == OC_DEPTH_NONE || (asked == OC_DEPTH_AUTO && no_color && no_color[0])) return OC_DEPTH_NONE;
-    enum oc_depth has = colours > 65536  ? OC_DEPTH_RGB
-                        : colours >= 256 ? OC_DEPTH_256
-                        : colours >= 16  ? OC_DEPTH_16
-                        : colours >= 8   ? OC_DEPTH_8
-                                         : OC_DEPTH_NONE;
-    if (asked == OC_DEPTH_AUTO && has == OC_DEPTH_RGB) return OC_DEPTH_RGB; /* TERM asks for it */
-    return asked == OC_DEPTH_AUTO || has < asked ? has : asked;
-}
 
 /* ---- keys ---- */
 
@@ -262,8 +214,8 @@ static void learn_codes(struct oc_term *term)
 static bool start_curses(struct oc_term *term, enum oc_depth depth, bool mouse, struct oc_error *error)
 {
     char direct[64];
-    const char *type = depth == OC_DEPTH_RGB ? direct_type(direct, sizeof direct) : NULL;
-    if (!type) type = usable_type();
+    const char *type = depth == OC_DEPTH_RGB ? oc_term_type_direct(direct, sizeof direct) : NULL;
+    if (!type) type = oc_term_type();
     term->in = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "r");
     if (!term->in) return oc_fail(error, OC_E_IO, "there is no terminal to read keys from");
     term->screen = type ? newterm((char *)type, stdout, term->in) : NULL;
@@ -289,7 +241,7 @@ static bool start_curses(struct oc_term *term, enum oc_depth depth, bool mouse, 
     curs_set(0);
     if (!getenv("ESCDELAY")) set_escdelay(50);
     define_keys();
-    term->depth = depth_of_terminal(depth);
+    term->depth = oc_term_depth(depth);
     learn_codes(term);
     return true;
 }

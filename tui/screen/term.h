@@ -1,4 +1,4 @@
-/* The terminal. term.c is the only file that includes curses; what it shows is a canvas.
+/* The terminal. term.c and term_type.c alone include curses; what is shown is a canvas.
  *
  * Ownership: oc_term_open() allocates and changes the terminal; oc_term_close() gives it back as it was. There can be
  * one at a time, because there is one terminal. */
