@@ -8,9 +8,14 @@
 #define OPTIMIZER "Megatron-LM core/optimizer/optimizer.py"
 #define BUFFER    "Megatron-LM core/distributed/param_and_grad_buffer.py"
 
+static bool has_parameter_buffer(const struct oc_plan *plan)
+{
+    return plan->c.parallel_zero >= 1 && !oc_megatron_layer_wise(plan);
+}
+
 static bool weights(const struct oc_plan *plan, struct oc_state *state)
 {
-    const bool buffer = plan->c.parallel_zero >= 1, shared = plan->c.parallel_zero >= 3;
+    const bool buffer = has_parameter_buffer(plan), shared = plan->c.parallel_zero >= 3;
     *state = (struct oc_state){.class = OC_WEIGHTS,
                                .dtype = plan->dt.weights,
                                .sharded = shared,
@@ -32,7 +37,7 @@ static bool first_weights(const struct oc_plan *plan, struct oc_state *state)
                                .birth = OC_AT(INIT),
                                .death = OC_AT_SUB(INIT, 2),
                                .why = "parameters as the model is built, until the buffer has taken them over"};
-    return plan->c.parallel_zero >= 1;
+    return has_parameter_buffer(plan);
 }
 
 static bool master(const struct oc_plan *plan, struct oc_state *state)

@@ -7,10 +7,11 @@
 #include "model/frameworks/optimizers.h"
 #include "model/shapes/opset.h"
 
-#define TE_BASE   "TransformerEngine pytorch/module/base.py:134 get_dummy_wgrad"
-#define TE_GEMM   "TransformerEngine pytorch/cpp_extensions/gemm.py:40-70"
-#define GLOBAL    "Megatron-LM core/utils.py:727 GlobalMemoryBuffer"
-#define SCHEDULES "Megatron-LM core/pipeline_parallel/schedules.py"
+#define TE_BASE    "TransformerEngine pytorch/module/base.py:134 get_dummy_wgrad"
+#define TE_GEMM    "TransformerEngine pytorch/cpp_extensions/gemm.py:40-70"
+#define LAYER_WISE "Megatron-LM core/optimizer/layer_wise_optimizer.py allgather_params"
+#define GLOBAL     "Megatron-LM core/utils.py:727 GlobalMemoryBuffer"
+#define SCHEDULES  "Megatron-LM core/pipeline_parallel/schedules.py"
 
 static bool uses_te(const struct oc_plan *plan)
 {
@@ -179,6 +180,23 @@ static void add_deferred_gradients(struct oc_build *build)
     oc_build_add(build, &entry);
 }
 
+/* Behind the step each rank's updated parameters are joined, and those of all ranks arrive in tensors of their own. */
+static void add_layer_wise_gather(struct oc_build *build)
+{
+    const struct oc_plan *plan = build->plan;
+    if (!oc_megatron_layer_wise(plan) || plan->shard == 1) return;
+    const uint64_t all = oc_build_total(build);
+    struct oc_entry joined = oc_buffer_entry("updated weights, joined", "this rank's parameters, in one tensor",
+                                             LAYER_WISE, all / (uint64_t)plan->shard, plan->dt.weights);
+    joined.birth = OC_AT_SUB(STEP, 5);
+    joined.death = OC_AT_SUB(STEP, 6);
+    oc_build_add(build, &joined);
+    joined.name = "updated weights, gathered";
+    joined.why = "those of all ranks, until they are copied into the model";
+    joined.elements = all;
+    oc_build_add(build, &joined);
+}
+
 void oc_megatron_buffers(struct oc_build *build)
 {
     if (!build->plan->has_shape) return;
@@ -189,6 +207,7 @@ void oc_megatron_buffers(struct oc_build *build)
     add_pipeline_tensors(build);
     add_sent_outputs(build);
     if (build->plan->c.optimizer == OC_OPTIM_MUON) oc_add_optimizer_states(build);
+    add_layer_wise_gather(build);
     add_deferred_gradients(build);
     oc_megatron_fsdp_units(build);
     oc_add_cublas(build);

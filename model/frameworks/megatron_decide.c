@@ -42,8 +42,9 @@ static void decide_attention(struct oc_plan *plan, struct oc_warnings *warnings)
     }
 }
 
-/* What Megatron can step with, and whether its distributed optimizer takes it. Source: core/optimizer/__init__.py,
- * distrib_optimizer.py. */
+/* What Megatron can step with, and whether its states can be shared: element by element, or for lion and muon parameter
+ * by parameter (layer_wise_optimizer.py). Source: core/optimizer/__init__.py, distrib_optimizer.py; arguments.py: muon
+ * with --use-distributed-optimizer is layer-wise. */
 static const struct {
     int64_t optimizer;
     bool shared;      /* --use-distributed-optimizer works */
@@ -54,10 +55,14 @@ static const struct {
     {OC_OPTIM_ADAM, true, true, true, NULL},
     {OC_OPTIM_ADAMW, true, true, true, NULL},
     {OC_OPTIM_SGD, false, true, false, "optimizer=adam, or parallel.zero=0"},
-    {OC_OPTIM_LION, false, false, false, "parallel.zero=0: whole layers dealt out over ranks are not modelled"},
-    {OC_OPTIM_MUON, false, false, false,
-     "parallel.zero=0: dist_muon, whole layers dealt out over ranks, is not modelled"},
+    {OC_OPTIM_LION, true, false, false, NULL},
+    {OC_OPTIM_MUON, true, false, false, NULL},
 };
+
+bool oc_megatron_layer_wise(const struct oc_plan *plan)
+{
+    return plan->c.parallel_zero && (plan->c.optimizer == OC_OPTIM_LION || plan->c.optimizer == OC_OPTIM_MUON);
+}
 
 static bool decide_optimizer(struct oc_plan *plan, struct oc_error *error)
 {
@@ -70,6 +75,10 @@ static bool decide_optimizer(struct oc_plan *plan, struct oc_error *error)
             oc_fail(error, OC_E_CONFLICT, "Megatron's distributed optimizer refuses %s (core/optimizer/__init__.py)",
                     name);
             return oc_hint(error, "%s", steps[i].hint);
+        }
+        if (oc_megatron_layer_wise(plan) && c->parallel_zero > 1) {
+            oc_fail(error, OC_E_CONFLICT, "Megatron-FSDP cuts parameters into pieces, which %s cannot step", name);
+            return oc_hint(error, "parallel.zero=1, or optimizer=adam");
         }
         if (plan->dt.weights == OC_FP16 && !steps[i].fp16) {
             oc_fail(error, OC_E_CONFLICT, "Megatron's %s refuses fp16 (ValueError in core/optimizer/__init__.py)",
@@ -136,7 +145,7 @@ static bool decide_precision_aware(struct oc_plan *plan, struct oc_error *error)
 {
     const struct oc_config *c = &plan->c;
     if (!c->optimizer_precision_aware) return true;
-    if (!c->parallel_zero) {
+    if (!c->parallel_zero || oc_megatron_layer_wise(plan)) {
         oc_fail(error, OC_E_CONFLICT, "optimizer.precision_aware needs adam and the distributed optimizer");
         return oc_hint(error, "optimizer=adam and parallel.zero=1");
     }

@@ -68,7 +68,7 @@ static void place_part(struct layout *layout, const struct oc_build *build, uint
 uint64_t oc_megatron_padded(const struct oc_build *build, bool expert)
 {
     const struct oc_plan *plan = build->plan;
-    if (plan->c.parallel_zero != 1)
+    if (plan->c.parallel_zero != 1 || oc_megatron_layer_wise(plan))
         return oc_build_part(build, expert); /* Megatron-FSDP's padding is too little to know */
     uint64_t total = 0;
     for (int c = 0; c < build->ledger->n_chunks; c++) {

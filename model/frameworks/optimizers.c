@@ -103,6 +103,14 @@ int oc_optimizer_keeps(const struct oc_plan *plan, const struct oc_tensor_shape 
     return row->keeps ? row->keeps(plan, shape, kept) : 0;
 }
 
+/* Ranks over which whole parameters are dealt out: Megatron's layer-wise optimizer. A rank's share of all of them
+ * counts as that share of each; the largest parameters make ranks differ. */
+static uint64_t ranks_of(const struct oc_plan *plan, const struct oc_param *param)
+{
+    if (plan->c.framework != OC_FW_MEGATRON || !plan->c.parallel_zero) return 1;
+    return (uint64_t)(param->expert ? plan->expert_shard : plan->shard);
+}
+
 void oc_add_optimizer_states(struct oc_build *build)
 {
     const struct oc_plan *plan = build->plan;
@@ -122,7 +130,7 @@ void oc_add_optimizer_states(struct oc_build *build)
                                            .copy = kept[k].name,
                                            .why = kept[k].why,
                                            .source = optimizers[plan->c.optimizer].source,
-                                           .elements = kept[k].elements,
+                                           .elements = kept[k].elements / ranks_of(plan, param),
                                            .count = param->count,
                                            .class = OC_OPTIMIZER,
                                            .dtype = (uint8_t)kept[k].dtype,

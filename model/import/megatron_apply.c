@@ -12,6 +12,7 @@ static const struct {
     {OC_OPT_model_norm, "LayerNorm", "layernorm"},
     {OC_OPT_model_norm, "RMSNorm", "rmsnorm"},
     {OC_OPT_kernels_transformer, "inference_optimized", "te"},
+    {OC_OPT_optimizer, "dist_muon", "muon"},
 };
 
 struct reader {

@@ -166,6 +166,15 @@ static bool loss(struct megatron *m)
     return megatron_set(m, OC_OPT_kernels_loss, te ? "te-fused" : "fused", te ? kernel->line : fusion->line);
 }
 
+/* --optimizer dist_muon is muon with the layer-wise optimizer, which --use-distributed-optimizer asks for, too. Source:
+ * Megatron-LM megatron/training/arguments.py. */
+static bool layer_wise(struct megatron *m)
+{
+    const struct megatron_seen *optimizer = &m->options[OC_OPT_optimizer];
+    if (!optimizer->flag || !optimizer->text || strcmp(optimizer->text, "dist_muon") != 0) return true;
+    return megatron_set(m, OC_OPT_parallel_zero, "1", optimizer->line);
+}
+
 /* --use-megatron-fsdp shares what --data-parallel-sharding-strategy says; without it the strategy is not looked at.
  * Source: Megatron-LM core/distributed/distributed_data_parallel_config.py. */
 static bool sharding_strategy(struct megatron *m)
@@ -247,8 +256,8 @@ bool megatron_rules(struct megatron *m)
 {
     if (!apply_defaults(m) || !positions(m) || !query_groups(m) || !virtual_stages(m) || !recompute(m) || !loss(m))
         return false;
-    if (!megatron_experts(m) || !megatron_precision(m) || !sharding_strategy(m) || !optimizer_instances(m) ||
-        !contradictions(m))
+    if (!megatron_experts(m) || !megatron_precision(m) || !layer_wise(m) || !sharding_strategy(m) ||
+        !optimizer_instances(m) || !contradictions(m))
         return false;
     missing(m);
     return true;

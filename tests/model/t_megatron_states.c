@@ -56,6 +56,8 @@ static void bytes_for_a_parameter(void **state)
         {"precision=bf16", "optimizer=sgd", "parallel.zero=0", NULL, 1400, 1400},
         {"precision=bf16", "optimizer=lion", "parallel.zero=0", NULL, 1400, 1400},
         {"precision=fp32", "optimizer=lion", "parallel.zero=0", NULL, 1200, 1200},
+        {"precision=bf16", "optimizer=lion", "parallel.zero=1", NULL, 700,
+         700}, /* whole parameters over 8 ranks: 6 + 8/8 */
         {"precision=fp32", "optimizer=adam", "parallel.zero=1", NULL, 900, 900},
         {"precision=bf16", "optimizer=adam", "parallel.zero=1", NULL, 750, 750},
         {"precision=fp16", "optimizer=adam", "parallel.zero=1", NULL, 600, 600},
@@ -107,13 +109,25 @@ static void muon_keeps_one_moment_of_matrices(void **state)
     assert_int_equal(adam.after - muon.after, matrices * 4);
 }
 
+/* Shared, its states are an eighth; what the step gathers are the weights of all ranks, and this rank's once more. */
+static void muon_is_dealt_out(void **state)
+{
+    (void)state;
+    const struct moments whole = states_of(HELP_WORDS(SHAPE, "precision=bf16", "optimizer=muon", "parallel.world=8")),
+                         eighth = states_of(HELP_WORDS(SHAPE, "precision=bf16", "optimizer=muon", "parallel.world=8",
+                                                       "parallel.zero=1"));
+    assert_int_equal(eighth.after - 6 * eighth.params, (whole.after - 6 * whole.params) / 8);
+    assert_int_equal(hundredths(eighth.scratch, eighth.params), 225); /* 2 + 2/8 */
+}
+
 static void what_megatron_refuses(void **state)
 {
     (void)state;
     static const char *const refused[][3] = {
         {"optimizer=sgd", "parallel.zero=1", "precision=bf16"},
-        {"optimizer=lion", "parallel.zero=1", "precision=bf16"},
-        {"optimizer=muon", "parallel.zero=1", "precision=bf16"},
+        {"optimizer=lion", "parallel.zero=2", "precision=bf16"},
+        {"optimizer=muon", "parallel.zero=3", "precision=bf16"},
+        {"optimizer=muon", "optimizer.precision_aware=true", "parallel.zero=1"},
         {"optimizer=lion", "parallel.zero=0", "precision=fp16"},
         {"optimizer=adafactor", "parallel.zero=0", "precision=bf16"},
         {"optimizer=sgd", "parallel.zero=2", "precision=bf16"},
@@ -135,9 +149,11 @@ static void what_megatron_refuses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_for_a_parameter), cmocka_unit_test(narrow_states),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_for_a_parameter),
+                                       cmocka_unit_test(narrow_states),
                                        cmocka_unit_test(part_of_the_states_is_offloaded),
                                        cmocka_unit_test(muon_keeps_one_moment_of_matrices),
+                                       cmocka_unit_test(muon_is_dealt_out),
                                        cmocka_unit_test(what_megatron_refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
