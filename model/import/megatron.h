@@ -45,6 +45,7 @@ enum megatron_fact {
     FACT_NNODES,
     FACT_STANDALONE,
     FACT_FSDP,
+    FACT_TORCH_FSDP2,
     FACT_SHARDING_STRATEGY,
     MEGATRON_FACTS
 };

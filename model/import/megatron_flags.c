@@ -52,6 +52,7 @@ static const struct { const char *flag; enum megatron_fact fact; enum megatron_a
     {"--nnodes", FACT_NNODES, ARITY_ONE}, {"--num-nodes", FACT_NNODES, ARITY_ONE},
     {"--standalone", FACT_STANDALONE, ARITY_NONE},
     {"--use-megatron-fsdp", FACT_FSDP, ARITY_NONE}, {"--use-custom-fsdp", FACT_FSDP, ARITY_NONE},
+    {"--use-torch-fsdp2", FACT_TORCH_FSDP2, ARITY_NONE},
     {"--data-parallel-sharding-strategy", FACT_SHARDING_STRATEGY, ARITY_ONE},
 };
 
@@ -71,7 +72,6 @@ static const struct { const char *flag; enum megatron_arity arity; const char *h
     {"--encoder-tensor-model-parallel-size", ARITY_ONE, "0", "an encoder of its own is left out"},
     {"--encoder-pipeline-model-parallel-size", ARITY_ONE, "0", "an encoder of its own is left out"},
     {"--pipeline-model-parallel-split-rank", ARITY_ONE, NULL, "an encoder of its own is left out"},
-    {"--use-torch-fsdp2", ARITY_NONE, NULL, "fully sharded data parallelism: counted as unsharded"},
     {"--outer-dp-sharding-strategy", ARITY_ONE, "no_shard", "what is shared in the outer groups, too, is counted as whole there"},
     {"--fsdp-double-buffer", ARITY_NONE, NULL, "a second set of communication buffers is left out"},
     {"--nccl-ub", ARITY_NONE, NULL, "registered communication buffers are left out"},

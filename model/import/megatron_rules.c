@@ -182,7 +182,13 @@ static bool sharding_strategy(struct megatron *m)
     static const struct {
         const char *theirs, *zero;
     } strategies[] = {{"optim_grads_params", "3"}, {"optim_grads", "2"}, {"optim", "1"}, {"no_shard", "0"}};
-    const struct megatron_seen *fsdp = &m->facts[FACT_FSDP], *strategy = &m->facts[FACT_SHARDING_STRATEGY];
+    const struct megatron_seen *fsdp = &m->facts[FACT_FSDP], *strategy = &m->facts[FACT_SHARDING_STRATEGY],
+                               *torch = &m->facts[FACT_TORCH_FSDP2];
+    if (torch->flag && !fsdp->flag) {
+        oc_note_add(m->input, OC_NOTE_UNMODELLED, OC_OPT_parallel_zero, torch->flag, m->file, torch->line,
+                    "PyTorch's FSDP2 under Megatron is counted as Megatron-FSDP");
+        return megatron_set(m, OC_OPT_parallel_zero, "3", torch->line);
+    }
     if (!fsdp->flag) return true;
     if (!strategy->flag) return megatron_set(m, OC_OPT_parallel_zero, strategies[0].zero, fsdp->line);
     if (!strategy->text || (strategy->value && strategy->value->unknown)) {

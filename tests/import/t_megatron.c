@@ -154,6 +154,7 @@ static void single_flags(void **state)
          "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3",
          OC_OPT_parallel_vpp, "2"},
         {"--use-distributed-optimizer --num-distributed-optimizer-instances 2", OC_OPT_parallel_shard_group, "4"},
+        {"--use-torch-fsdp2", OC_OPT_parallel_zero, "3"},
         {"--optimizer dist_muon", OC_OPT_optimizer, "muon"},
         {"--optimizer dist_muon", OC_OPT_parallel_zero, "1"},
         {"--optimizer muon", OC_OPT_parallel_zero, "-"},
@@ -247,8 +248,9 @@ static void number_formats(void **state)
 static void what_is_not_modelled(void **state)
 {
     (void)state;
-    static const char *const flags[] = {"--use-cpu-initialization", "--enable-cuda-graph",
-                                        "--cpu-offloading-num-layers 2", "--fp4-format e2m1", "--optimizer soap"};
+    static const char *const flags[] = {
+        "--use-cpu-initialization", "--enable-cuda-graph", "--cpu-offloading-num-layers 2",
+        "--fp4-format e2m1",        "--optimizer soap",    "--use-torch-fsdp2"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         struct oc_input *input = import_flags(flags[i]);
         char name[64];
