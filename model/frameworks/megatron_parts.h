@@ -10,8 +10,7 @@
 void oc_megatron_defaults(struct oc_config *config);
 bool oc_megatron_decide(struct oc_plan *plan, struct oc_warnings *warnings, struct oc_error *error);
 
-/* LayerWiseDistributedOptimizer: each rank keeps the states of some whole parameters, and every rank has all weights.
- */
+/* LayerWiseDistributedOptimizer: a rank keeps the states of some whole parameters, and all weights. */
 bool oc_megatron_layer_wise(const struct oc_plan *plan);
 
 /* Elements of the parameter (and gradient) buffer, of routed experts or of everything else, alignment and padding
