@@ -97,6 +97,12 @@ static double extra(double then, const struct oc_cost *cost, double before, cons
     return then * ((double)now->tokens / (double)cost->tokens) - before;
 }
 
+/* The part of all operations on as many tokens that comes on top. */
+static double more_operations(const struct oc_cost *cost, const struct oc_cost *now)
+{
+    return cost->operations / (double)cost->tokens / (now->operations / (double)now->tokens) - 1;
+}
+
 void oc_try_weigh(const struct oc_trial *trial, struct oc_try *t)
 {
     const struct oc_cost *now = &trial->cost;
@@ -114,7 +120,7 @@ void oc_try_weigh(const struct oc_trial *trial, struct oc_try *t)
     if (cost.samples != now->samples || cost.tokens != now->tokens) t->effect = OC_EFFECT_TRAINING;
     t->price = cost.idle - now->idle;
     if (now->operations <= 0) return;
-    t->price += cost.operations / (double)cost.tokens / (now->operations / (double)now->tokens) - 1;
+    t->price += more_operations(&cost, now);
     t->price += (extra(cost.sent, &cost, now->sent, now) * OPERATIONS_PER_BYTE +
                  extra(cost.host, &cost, now->host, now) * OPERATIONS_PER_HOST_BYTE) /
                 (now->operations / (double)now->ranks);
@@ -193,9 +199,7 @@ bool oc_try_describe(struct oc_trial *trial, struct oc_try *t, struct oc_advice 
     for (int i = 0; i < t->n; i++) advice->notes[i] = trial->atoms[t->atoms[i]].row->note;
     note_changes(trial, advice);
     oc_cost(&trial->then, &advice->cost);
-    if (now->operations > 0)
-        advice->operations =
-            advice->cost.operations / (double)advice->cost.tokens / (now->operations / (double)now->tokens) - 1;
+    if (now->operations > 0) advice->operations = more_operations(&advice->cost, now);
     advice->sent = extra(advice->cost.sent, &advice->cost, now->sent, now);
     advice->host = extra(advice->cost.host, &advice->cost, now->host, now);
     advice->idle = advice->cost.idle - now->idle;

@@ -49,6 +49,10 @@ struct oc_build {
 /* Adds `count` instances of `elements` numbers. Does nothing for 0 elements, 0 instances or OC_NONE. */
 void oc_build_add(struct oc_build *build, const struct oc_entry *entry);
 
+/* The same for a part of an entry's life; `why` replaces the entry's unless it is NULL. */
+void oc_build_add_when(struct oc_build *build, struct oc_entry entry, enum oc_when when, struct oc_tick birth,
+                       struct oc_tick death, const char *why);
+
 /* Fills build->params from the table of parameters (model/shapes/params.c), in the order in which frameworks register
  * them. */
 void oc_build_params(struct oc_build *build);

@@ -16,6 +16,16 @@ void oc_build_add(struct oc_build *build, const struct oc_entry *entry)
     if (!added || oc_mul(added->bytes, added->count) > most_bytes) build->overflow = true;
 }
 
+void oc_build_add_when(struct oc_build *build, struct oc_entry entry, enum oc_when when, struct oc_tick birth,
+                       struct oc_tick death, const char *why)
+{
+    entry.when = (uint8_t)when;
+    entry.birth = birth;
+    entry.death = death;
+    if (why) entry.why = why;
+    oc_build_add(build, &entry);
+}
+
 static void add_run(struct oc_chunk *chunk, int kind, int64_t layers)
 {
     if (layers > 0) chunk->runs[chunk->n_runs++] = (struct oc_run){.kind = (uint16_t)kind, .layers = (uint16_t)layers};

@@ -21,22 +21,12 @@ static bool casts_gradient(const struct oc_build *build, const struct oc_param *
     return oc_casts_weights(plan);
 }
 
-static void add(struct oc_build *build, struct oc_entry entry, enum oc_when when, struct oc_tick birth,
-                struct oc_tick death, const char *why)
-{
-    entry.when = (uint8_t)when;
-    entry.birth = birth;
-    entry.death = death;
-    if (why) entry.why = why;
-    oc_build_add(build, &entry);
-}
-
 /* The product's gradient, before it is cast. */
 static void add_narrow(struct oc_build *build, struct oc_entry entry, const struct oc_param *param)
 {
     entry.dtype = (uint8_t)(param->adapter ? build->plan->c.precision_autocast : build->plan->dt.compute);
-    add(build, entry, OC_ALWAYS, gradient_tick(param, 0), gradient_tick(param, 2),
-        "the product's gradient in the autocast type, until it is cast");
+    oc_build_add_when(build, entry, OC_ALWAYS, gradient_tick(param, 0), gradient_tick(param, 2),
+                      "the product's gradient in the autocast type, until it is cast");
 }
 
 /* A gradient that is there from `birth` on, and added at `done` to the one that is kept. */
@@ -45,17 +35,17 @@ static void add_timed(struct oc_build *build, struct oc_entry entry, enum oc_tim
 {
     static const char added[] = "a later micro-batch's gradient, until it is added";
     switch (timing) {
-    case OC_WHILE_ACCUMULATED: add(build, entry, OC_ALWAYS, birth, done, NULL); return;
+    case OC_WHILE_ACCUMULATED: oc_build_add_when(build, entry, OC_ALWAYS, birth, done, NULL); return;
     case OC_UNTIL_THE_LAST:
-        add(build, entry, OC_FIRST_TO_LAST, birth, done, NULL);
-        add(build, entry, OC_LATER_MICRO_BATCHES, birth, done, added);
+        oc_build_add_when(build, entry, OC_FIRST_TO_LAST, birth, done, NULL);
+        oc_build_add_when(build, entry, OC_LATER_MICRO_BATCHES, birth, done, added);
         return;
     default: break;
     }
     const bool stays = entry.death.phase == OC_PH_END;
     if (build->plan->has_shape)
-        add(build, entry, stays ? OC_ALL_BUT_THE_FIRST : OC_LATER_MICRO_BATCHES, birth, done, added);
-    add(build, entry, OC_ALWAYS, birth, entry.death, NULL);
+        oc_build_add_when(build, entry, stays ? OC_ALL_BUT_THE_FIRST : OC_LATER_MICRO_BATCHES, birth, done, added);
+    oc_build_add_when(build, entry, OC_ALWAYS, birth, entry.death, NULL);
 }
 
 /* The output layer as another use of the embedding's weight. */
@@ -87,9 +77,10 @@ static void add_tied_gradient(struct oc_build *build, struct oc_entry entry, con
     const int cast = casts_gradient(build, &head);
     if (cast) add_narrow(build, entry, &head);
     if (apart)
-        add(build, entry, OC_ALWAYS, gradient_tick(&head, 0), summed, "the tied head's, until the look-up's is there");
-    add(build, entry, OC_ALWAYS, gradient_tick(param, 0), summed,
-        "the look-up's, added to the gradient that the tied head has made");
+        oc_build_add_when(build, entry, OC_ALWAYS, gradient_tick(&head, 0), summed,
+                          "the tied head's, until the look-up's is there");
+    oc_build_add_when(build, entry, OC_ALWAYS, gradient_tick(param, 0), summed,
+                      "the look-up's, added to the gradient that the tied head has made");
     add_timed(build, entry, timing, apart ? made : gradient_tick(&head, cast), summed);
 }
 

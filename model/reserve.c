@@ -92,12 +92,18 @@ static bool make_room(const struct oc_ledger *ledger, struct replay *replay)
     return replay->handles || !total;
 }
 
+/* Blocks of an entry that is born instance by instance. */
+static uint32_t blocks_of(const struct holder *holder, const struct oc_entry *entry)
+{
+    return !holder->bytes ? 0 : holder->shared ? 1 : entry->count;
+}
+
 /* Makes instance `n` of an entry anew while the old one is still there. */
 static void renew_one(struct replay *replay, int i, uint32_t n)
 {
     const struct oc_entry *entry = &replay->ledger->entries[i];
     const struct holder *holder = &replay->holders[i];
-    if (!entry->renewed || !holder->bytes || n >= (holder->shared ? 1 : entry->count)) return;
+    if (!entry->renewed || n >= blocks_of(holder, entry)) return;
     uint32_t *handle = &replay->handles[holder->first + n];
     const uint32_t old = *handle;
     if (!old) return; /* not born yet */
@@ -144,7 +150,7 @@ static void bear_by_layers(struct replay *replay, int entry)
             const struct oc_entry *other = &ledger->entries[i];
             const struct holder *holder = &replay->holders[i];
             if (!same_tick(other->birth, tick) || oc_entry_life(other) != OC_LIFE_STATIC) continue;
-            if (!holder->bytes || n >= (holder->shared ? 1 : other->count)) continue;
+            if (n >= blocks_of(holder, other)) continue;
             uint32_t *handle = &replay->handles[holder->first + n];
             if (!*handle) replay->failed = !oc_alloc_get(replay->alloc, holder->bytes, handle);
         }

@@ -50,7 +50,7 @@ static enum oc_dtype dtype_of_copy(const struct oc_build *build, const struct oc
 static void add_share(struct oc_build *build, const struct oc_state_rule *rule, const struct oc_state *state,
                       bool expert)
 {
-    const uint64_t shard = (uint64_t)(expert ? build->plan->expert_shard : build->plan->shard);
+    const uint64_t shard = oc_plan_shard(build->plan, expert);
     /* What is frozen has weights and nothing else; the padding of what is left is too little to know. */
     const bool whole = state->class == OC_WEIGHTS || build->trained[expert] == build->total[expert];
     const uint64_t total = whole ? build->total[expert] : build->trained[expert],

@@ -48,6 +48,9 @@ struct oc_plan {
     struct oc_range context, nccl; /* bytes outside PyTorch's allocator */
 };
 
+/* Ranks that share the states of routed experts, or of everything else: 1 when zero = 0. */
+uint64_t oc_plan_shard(const struct oc_plan *plan, bool expert);
+
 /* Layers that model chunk `chunk` (0..vpp-1) of pipeline stage `stage` (0..pp-1) holds.
  * Source: Megatron-LM core/transformer/transformer_block.py get_num_layers_to_build. */
 int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk);

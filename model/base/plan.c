@@ -34,6 +34,11 @@ int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
     return layers;
 }
 
+uint64_t oc_plan_shard(const struct oc_plan *plan, bool expert)
+{
+    return (uint64_t)(expert ? plan->expert_shard : plan->shard);
+}
+
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk)
 {
     (void)plan;

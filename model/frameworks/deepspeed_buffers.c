@@ -19,7 +19,7 @@ static bool is_persistent(const struct oc_build *build, const struct oc_param *p
 uint64_t oc_deepspeed_padded(const struct oc_build *build, bool expert)
 {
     const struct oc_plan *plan = build->plan;
-    const uint64_t ranks = (uint64_t)(expert ? plan->expert_shard : plan->shard);
+    const uint64_t ranks = oc_plan_shard(plan, expert);
     const enum oc_engine engine = oc_deepspeed_engine(plan);
     if (engine == OC_ENGINE_PLAIN || engine == OC_ENGINE_FP16 || !plan->c.parallel_zero)
         return oc_build_part(build, expert);

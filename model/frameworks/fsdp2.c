@@ -22,7 +22,7 @@ enum oc_dtype oc_fsdp2_reduce(const struct oc_plan *plan)
 
 uint64_t oc_fsdp2_share(const struct oc_build *build, const struct oc_param *param)
 {
-    const uint64_t ranks = (uint64_t)(param->expert ? build->plan->expert_shard : build->plan->shard);
+    const uint64_t ranks = oc_plan_shard(build->plan, param->expert);
     const uint64_t rows = param->rows ? param->rows : param->columns ? param->elements / param->columns : 0;
     if (!rows) return oc_shard_fsdp2(param->elements, 1, ranks);
     return oc_shard_fsdp2(rows, param->elements / rows, ranks);
@@ -164,7 +164,7 @@ static uint64_t largest_share(const struct oc_build *build)
 static void buffers(struct oc_build *build)
 {
     if (build->plan->c.offload_optimizer == OC_OFFLOAD_NONE && build->plan->c.offload_params == OC_OFFLOAD_NONE) {
-        oc_add_optimizer_states(build);
+        oc_add_optimizer_states(build, false);
         oc_add_optimizer_scratch(build, largest_share(build), oc_build_tensors(build));
     }
     if (build->plan->has_shape) oc_fsdp2_units(build);

@@ -18,16 +18,6 @@ struct grads {
     int before[OC_MAX_KINDS + 1]; /* parameters of the unit that were cast before */
 };
 
-static void add(const struct grads *g, struct oc_entry entry, enum oc_when when, struct oc_tick birth,
-                struct oc_tick death, const char *why)
-{
-    entry.when = (uint8_t)when;
-    entry.birth = birth;
-    entry.death = death;
-    if (why) entry.why = why;
-    oc_build_add(g->build, &entry);
-}
-
 /* A tied head's gradient waits for the look-up's; a third tensor is their sum. */
 static void add_tied(const struct grads *g, const struct oc_param *embedding, const struct oc_entry *fresh)
 {
@@ -35,9 +25,11 @@ static void add_tied(const struct grads *g, const struct oc_param *embedding, co
     const struct oc_tick summed = {OC_PH_BACKWARD, embedding->part, (uint8_t)(embedding->backward + 2)};
     struct oc_entry head = *fresh;
     head.kind = OC_END_HERE;
-    add(g, head, OC_ALWAYS, (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, ops->use[OC_USE_HEAD].backward}, summed,
-        "the tied head's, until the look-up's is there");
-    add(g, *fresh, OC_ALWAYS, fresh->birth, summed, "the look-up's, until it is added to the tied head's");
+    oc_build_add_when(g->build, head, OC_ALWAYS,
+                      (struct oc_tick){OC_PH_BACKWARD, OC_PART_HEAD, ops->use[OC_USE_HEAD].backward}, summed,
+                      "the tied head's, until the look-up's is there");
+    oc_build_add_when(g->build, *fresh, OC_ALWAYS, fresh->birth, summed,
+                      "the look-up's, until it is added to the tied head's");
 }
 
 /* Under no_sync, reduced in another type: cast parameter by parameter when the unit's weights have been freed. */
@@ -47,9 +39,10 @@ static void add_cast(struct grads *g, const struct oc_entry *fresh, uint8_t end,
     if (sub > OC_FSDP2_REDUCES - 1) sub = OC_FSDP2_REDUCES - 1; /* more than there are sub-steps: at once */
     const struct oc_tick cast = {OC_PH_BACKWARD, end, (uint8_t)sub}, gone = {OC_PH_BACKWARD, end, (uint8_t)(sub + 1)};
     struct oc_entry sum = *fresh;
-    add(g, *fresh, OC_FIRST_MICRO_BATCH, fresh->birth, gone, NULL);
-    add(g, *fresh, OC_LATER_MICRO_BATCHES, fresh->birth, (struct oc_tick){OC_PH_BACKWARD, end, OC_FSDP2_FREED},
-        "a later micro-batch's, added when the unit has run backward");
+    oc_build_add_when(g->build, *fresh, OC_FIRST_MICRO_BATCH, fresh->birth, gone, NULL);
+    oc_build_add_when(g->build, *fresh, OC_LATER_MICRO_BATCHES, fresh->birth,
+                      (struct oc_tick){OC_PH_BACKWARD, end, OC_FSDP2_FREED},
+                      "a later micro-batch's, added when the unit has run backward");
     sum.dtype = (uint8_t)oc_fsdp2_reduce(g->build->plan);
     sum.copy = "unsharded gradient sum";
     sum.source = PARAM;
@@ -58,8 +51,9 @@ static void add_cast(struct grads *g, const struct oc_entry *fresh, uint8_t end,
         sum.count = 1;
         sum.kind = OC_END_ANY;
     }
-    add(g, sum, OC_FIRST_TO_LAST, cast, (struct oc_tick){OC_PH_BACKWARD, end, OC_FSDP2_REDUCES + 1},
-        "no_sync: whole, in the type of the reduction, until the last micro-batch");
+    oc_build_add_when(g->build, sum, OC_FIRST_TO_LAST, cast,
+                      (struct oc_tick){OC_PH_BACKWARD, end, OC_FSDP2_REDUCES + 1},
+                      "no_sync: whole, in the type of the reduction, until the last micro-batch");
 }
 
 /* `added`: when autograd has added it to one that is there. */
@@ -67,12 +61,14 @@ static void add_fresh(struct grads *g, const struct oc_entry *fresh, struct oc_t
 {
     const struct oc_tick reduced = {OC_PH_BACKWARD, end, OC_FSDP2_REDUCES + 1};
     if (!g->waits) {
-        add(g, *fresh, OC_ALWAYS, fresh->birth, reduced, NULL);
+        oc_build_add_when(g->build, *fresh, OC_ALWAYS, fresh->birth, reduced, NULL);
     } else if (g->casts) {
         add_cast(g, fresh, end, unit);
     } else {
-        add(g, *fresh, OC_FIRST_TO_LAST, fresh->birth, reduced, "no_sync: whole until the last micro-batch");
-        add(g, *fresh, OC_LATER_MICRO_BATCHES, fresh->birth, added, "a later micro-batch's, until it is added");
+        oc_build_add_when(g->build, *fresh, OC_FIRST_TO_LAST, fresh->birth, reduced,
+                          "no_sync: whole until the last micro-batch");
+        oc_build_add_when(g->build, *fresh, OC_LATER_MICRO_BATCHES, fresh->birth, added,
+                          "a later micro-batch's, until it is added");
     }
 }
 

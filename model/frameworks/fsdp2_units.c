@@ -50,10 +50,6 @@ struct row {
 
 /* Tables, one row a tensor. */
 /* clang-format off */
-#define AGAIN                                                                                                          \
-    {                                                                                                                  \
-        OC_PH_RECOMPUTE, OC_PART_LAYER, 0                                                                              \
-    }
 /* What becomes of a unit's gradients, in the backward of `part`, in the micro-batches that reduce; `of` ends the names. */
 #define REDUCTION(part, of, whose) \
     {"reduce-scatter input" of, whose " gradients in the type of the reduction", COLLECTIVES, SHARED, OC_BUFFERS, TRAINED, COMPUTES, 0, REDUCING, OC_BWD(part, REDUCES), OC_BWD(part, LAST)}, \
@@ -72,11 +68,11 @@ static const struct row layer_rows[] = {
     {"unsharded layer", "the weights, until backward", GROUP, STAYS, OC_BUFFERS, GATHERED, COMPUTES, 0, 0,
      OC_FWD(LAYER, 0), OC_BWD(LAYER, FREED)},
     {"reduce-scatter input, layer above", "freed when the next reduction begins", GROUP, SHARED, OC_BUFFERS, TRAINED,
-     COMPUTES, 0, REDUCING | BELOW_TOP, AGAIN, OC_BWD(LAYER, REDUCES)},
-    {"unsharded layer", "gathered again for backward", GROUP, RESHARD, OC_BUFFERS, GATHERED, COMPUTES, 0, 0, AGAIN,
+     COMPUTES, 0, REDUCING | BELOW_TOP, OC_AGAIN, OC_BWD(LAYER, REDUCES)},
+    {"unsharded layer", "gathered again for backward", GROUP, RESHARD, OC_BUFFERS, GATHERED, COMPUTES, 0, 0, OC_AGAIN,
      OC_BWD(LAYER, FREED)},
     {"prefetched layer", "the all-gather of the layer below", GROUP, RESHARD | BEHIND, OC_BUFFERS, GATHERED, GATHERS, 0,
-     0, AGAIN, OC_BWD(LAYER, LAST)},
+     0, OC_AGAIN, OC_BWD(LAYER, LAST)},
     REDUCTION(LAYER, "", "the layer's"),
     {0}};
 
@@ -137,7 +133,7 @@ static struct unit unit_of(const struct oc_build *build, int kind)
         const bool layer = oc_fsdp2_in_layer(build, param);
         if (layer != (kind < OC_MAX_KINDS) || (layer && param->kind != kind)) continue;
         const uint64_t own = oc_mul(oc_fsdp2_share(build, param), layer ? 1 : param->count);
-        const uint64_t ranks = (uint64_t)(param->expert ? build->plan->expert_shard : build->plan->shard);
+        const uint64_t ranks = oc_plan_shard(build->plan, param->expert);
         if (layer) unit.count = param->count;
         unit.size[GATHERED] = oc_add(unit.size[GATHERED], gathered_bytes(build, param, oc_mul(own, ranks)));
         if (param->frozen) continue;

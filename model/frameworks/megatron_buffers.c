@@ -206,7 +206,7 @@ void oc_megatron_buffers(struct oc_build *build)
     add_fp8_weights(build);
     add_pipeline_tensors(build);
     add_sent_outputs(build);
-    if (build->plan->c.optimizer == OC_OPTIM_MUON) oc_add_optimizer_states(build);
+    oc_add_optimizer_states(build, oc_megatron_layer_wise(build->plan));
     add_layer_wise_gather(build);
     add_deferred_gradients(build);
     oc_megatron_fsdp_units(build);

@@ -42,59 +42,68 @@ static void decide_attention(struct oc_plan *plan, struct oc_warnings *warnings)
     }
 }
 
-/* What Megatron can step with, and whether its states can be shared: element by element, or for lion and muon parameter
- * by parameter (layer_wise_optimizer.py). Source: core/optimizer/__init__.py, distrib_optimizer.py; arguments.py: muon
- * with --use-distributed-optimizer is layer-wise. */
-static const struct {
+/* How --use-distributed-optimizer shares an optimizer's states: parameter by parameter is layer_wise_optimizer.py. */
+enum sharing { NOT_SHARED, BY_ELEMENT, BY_PARAMETER };
+
+/* What Megatron can step with. Source: core/optimizer/__init__.py, distrib_optimizer.py; arguments.py: muon with
+ * --use-distributed-optimizer is layer-wise. */
+static const struct step {
     int64_t optimizer;
-    bool shared;      /* --use-distributed-optimizer works */
+    enum sharing sharing;
     bool fp16;        /* trains fp16 weights */
     bool two;         /* keeps a second moment of every parameter */
     const char *hint; /* where it is not shared */
 } steps[] = {
-    {OC_OPTIM_ADAM, true, true, true, NULL},
-    {OC_OPTIM_ADAMW, true, true, true, NULL},
-    {OC_OPTIM_SGD, false, true, false, "optimizer=adam, or parallel.zero=0"},
-    {OC_OPTIM_LION, true, false, false, NULL},
-    {OC_OPTIM_MUON, true, false, false, NULL},
+    {OC_OPTIM_ADAM, BY_ELEMENT, true, true, NULL},
+    {OC_OPTIM_ADAMW, BY_ELEMENT, true, true, NULL},
+    {OC_OPTIM_SGD, NOT_SHARED, true, false, "optimizer=adam, or parallel.zero=0"},
+    {OC_OPTIM_LION, BY_PARAMETER, false, false, NULL},
+    {OC_OPTIM_MUON, BY_PARAMETER, false, false, NULL},
 };
+
+/* NULL: Megatron has no such optimizer. */
+static const struct step *step_of(const struct oc_config *c)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (steps[i].optimizer == c->optimizer) return &steps[i];
+    return NULL;
+}
 
 bool oc_megatron_layer_wise(const struct oc_plan *plan)
 {
-    return plan->c.parallel_zero && (plan->c.optimizer == OC_OPTIM_LION || plan->c.optimizer == OC_OPTIM_MUON);
+    const struct step *step = step_of(&plan->c);
+    return plan->c.parallel_zero && step && step->sharing == BY_PARAMETER;
 }
 
 static bool decide_optimizer(struct oc_plan *plan, struct oc_error *error)
 {
     const struct oc_config *c = &plan->c;
+    const struct step *step = step_of(c);
     char name[OC_NAME_MAX];
     oc_option_text(c, OC_OPT_optimizer, name, sizeof name);
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        if (steps[i].optimizer != c->optimizer) continue;
-        if (c->parallel_zero && !steps[i].shared) {
-            oc_fail(error, OC_E_CONFLICT, "Megatron's distributed optimizer refuses %s (core/optimizer/__init__.py)",
-                    name);
-            return oc_hint(error, "%s", steps[i].hint);
-        }
-        if (oc_megatron_layer_wise(plan) && c->parallel_zero > 1) {
-            oc_fail(error, OC_E_CONFLICT, "Megatron-FSDP cuts parameters into pieces, which %s cannot step", name);
-            return oc_hint(error, "parallel.zero=1, or optimizer=adam");
-        }
-        if (plan->dt.weights == OC_FP16 && !steps[i].fp16) {
-            oc_fail(error, OC_E_CONFLICT, "Megatron's %s refuses fp16 (ValueError in core/optimizer/__init__.py)",
-                    name);
-            return oc_hint(error, "precision=bf16");
-        }
-        /* TransformerEngine's and apex's FusedSGD allocate a momentum buffer whatever the momentum is (TE
-         * fused_sgd.py:150-172). */
-        const bool momentum =
-            c->optimizer != OC_OPTIM_SGD || c->optimizer_momentum > 0 || c->kernels_transformer == OC_OPSET_TE;
-        plan->dt.moment1 = momentum ? OC_FP32 : OC_NONE;
-        plan->dt.moment2 = steps[i].two ? OC_FP32 : OC_NONE;
-        return true;
+    if (!step) {
+        oc_fail(error, OC_E_CONFLICT, "Megatron has no optimizer %s", name);
+        return oc_hint(error, "optimizer=adam, sgd, lion or muon; framework=pytorch or deepspeed has it");
     }
-    oc_fail(error, OC_E_CONFLICT, "Megatron has no optimizer %s", name);
-    return oc_hint(error, "optimizer=adam, sgd, lion or muon; framework=pytorch or deepspeed has it");
+    if (c->parallel_zero && step->sharing == NOT_SHARED) {
+        oc_fail(error, OC_E_CONFLICT, "Megatron's distributed optimizer refuses %s (core/optimizer/__init__.py)", name);
+        return oc_hint(error, "%s", step->hint);
+    }
+    if (c->parallel_zero > 1 && step->sharing == BY_PARAMETER) {
+        oc_fail(error, OC_E_CONFLICT, "Megatron-FSDP cuts parameters into pieces, which %s cannot step", name);
+        return oc_hint(error, "parallel.zero=1, or optimizer=adam");
+    }
+    if (plan->dt.weights == OC_FP16 && !step->fp16) {
+        oc_fail(error, OC_E_CONFLICT, "Megatron's %s refuses fp16 (ValueError in core/optimizer/__init__.py)", name);
+        return oc_hint(error, "precision=bf16");
+    }
+    /* TransformerEngine's and apex's FusedSGD allocate a momentum buffer whatever the momentum is (TE
+     * fused_sgd.py:150-172). */
+    const bool momentum =
+        c->optimizer != OC_OPTIM_SGD || c->optimizer_momentum > 0 || c->kernels_transformer == OC_OPSET_TE;
+    plan->dt.moment1 = momentum ? OC_FP32 : OC_NONE;
+    plan->dt.moment2 = step->two ? OC_FP32 : OC_NONE;
+    return true;
 }
 
 /* What Megatron raises a ValueError for. Source: core/transformer/transformer_config.py __post_init__,

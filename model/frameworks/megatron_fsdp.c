@@ -33,20 +33,14 @@ struct row {
     struct oc_tick birth, death;
 };
 
-/* Where backward first needs a layer's weights. */
-#define AGAIN                                                                                                          \
-    {                                                                                                                  \
-        OC_PH_RECOMPUTE, OC_PART_LAYER, 0                                                                              \
-    }
-
 /* clang-format off */
 static const struct row layer_rows[] = {
     {"gathered layer", "the weights that the layer reads", DESIGN, 3, UNIT, false, false, OC_FWD(LAYER, 0), OC_FWD(LAYER, LAST)},
     {"layers gathered ahead", "of those above, 5e8 elements or one layer", AHEAD, 3, LOOKAHEAD, false, false, OC_FWD(LAYER, 0), OC_FWD(LAYER, LAST)},
-    {"gathered layer", "gathered again for backward", DESIGN, 3, UNIT, false, false, AGAIN, OC_BWD(LAYER, LAST)},
-    {"layers gathered ahead", "of those below, 5e8 elements or one layer", AHEAD, 3, LOOKAHEAD, false, false, AGAIN, OC_BWD(LAYER, LAST)},
+    {"gathered layer", "gathered again for backward", DESIGN, 3, UNIT, false, false, OC_AGAIN, OC_BWD(LAYER, LAST)},
+    {"layers gathered ahead", "of those below, 5e8 elements or one layer", AHEAD, 3, LOOKAHEAD, false, false, OC_AGAIN, OC_BWD(LAYER, LAST)},
     {"unsharded main grads", "the layer's gradients", DESIGN, 2, UNIT, true, false, OC_BWD(LAYER, 0), OC_BWD(LAYER, LAST)},
-    {"main grads being reduced", "of the layers above: at most 1e9 elements, or two layers, wait", QUEUE, 2, WAITING, true, false, AGAIN, OC_BWD(LAYER, LAST)},
+    {"main grads being reduced", "of the layers above: at most 1e9 elements, or two layers, wait", QUEUE, 2, WAITING, true, false, OC_AGAIN, OC_BWD(LAYER, LAST)},
     {0}};
 
 static const struct row root_rows[] = {
@@ -69,17 +63,15 @@ static uint64_t less_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* `all`: elements of this stage's layers; `largest`: of the largest of them. */
-static struct unit unit_of(const struct oc_build *build, int kind, uint64_t all, uint64_t largest)
+/* `all`: elements of this stage's layers; `window`: of what may wait at most. */
+static struct unit unit_of(const struct oc_build *build, int kind, uint64_t all, uint64_t window)
 {
-    struct unit unit = {.kind = kind, .elements = {[UNIT] = oc_build_unit(build, kind)}};
-    const bool layer = kind < OC_MAX_KINDS;
-    const uint64_t others = layer ? all - unit.elements[UNIT] : all;
-    const uint64_t window = COMMUNICATION_UNIT > oc_mul(largest, 2) ? COMMUNICATION_UNIT : oc_mul(largest, 2);
-    unit.elements[LOOKAHEAD] = less_of(others, window / 2);
-    unit.elements[WAITING] = less_of(others, window);
-    unit.elements[EVERYTHING] = less_of(oc_add(all, layer ? 0 : unit.elements[UNIT]), window / 2);
-    return unit;
+    const uint64_t own = oc_build_unit(build, kind), others = kind < OC_MAX_KINDS ? all - own : all;
+    return (struct unit){.kind = kind,
+                         .elements = {[UNIT] = own,
+                                      [LOOKAHEAD] = less_of(others, window / 2),
+                                      [WAITING] = less_of(others, window),
+                                      [EVERYTHING] = less_of(oc_add(others, own), window / 2)}};
 }
 
 static void add_rows(struct oc_build *build, const struct unit *unit, const struct row *rows)
@@ -133,12 +125,13 @@ void oc_megatron_fsdp_units(struct oc_build *build)
         all = oc_add(all, oc_mul(elements, build->layers[kind]));
         if (elements > largest) largest = elements;
     }
+    const uint64_t window = COMMUNICATION_UNIT > oc_mul(largest, 2) ? COMMUNICATION_UNIT : oc_mul(largest, 2);
     for (int kind = 0; kind < OC_MAX_KINDS; kind++) {
         if (!build->layers[kind]) continue;
-        const struct unit unit = unit_of(build, kind, all, largest);
+        const struct unit unit = unit_of(build, kind, all, window);
         add_rows(build, &unit, layer_rows);
     }
-    const struct unit root = unit_of(build, OC_MAX_KINDS, all, largest);
+    const struct unit root = unit_of(build, OC_MAX_KINDS, all, window);
     add_rows(build, &root, root_rows);
     add_root_gradients(build);
 }

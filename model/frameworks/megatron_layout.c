@@ -69,14 +69,14 @@ uint64_t oc_megatron_padded(const struct oc_build *build, bool expert)
 {
     const struct oc_plan *plan = build->plan;
     if (plan->c.parallel_zero != 1 || oc_megatron_layer_wise(plan))
-        return oc_build_part(build, expert); /* Megatron-FSDP's padding is too little to know */
+        return oc_build_part(build,
+                             expert); /* Megatron-FSDP's padding is too little to know; whole parameters have none */
     uint64_t total = 0;
     for (int c = 0; c < build->ledger->n_chunks; c++) {
         const struct oc_chunk *chunk = &build->ledger->chunks[c];
         const uint64_t ranks = (uint64_t)(plan->dp * plan->c.parallel_cp), floor = ranks * 1000000;
         const bool buckets = plan->c.parallel_overlap_grad_reduce && build->stage == 0 && c == 0;
-        struct layout layout = {.divisor = lcm((uint64_t)(expert ? plan->expert_shard : plan->shard),
-                                               plan->c.megatron_pad_buckets ? 65536 : 128),
+        struct layout layout = {.divisor = lcm(oc_plan_shard(plan, expert), plan->c.megatron_pad_buckets ? 65536 : 128),
                                 .bucket_size = buckets ? (floor > 40000000 ? floor : 40000000) : 0};
         if (chunk->head && !expert) place_part(&layout, build, OC_PART_HEAD);
         for (int r = chunk->n_runs - 1; r >= 0; r--)

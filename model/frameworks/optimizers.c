@@ -103,15 +103,7 @@ int oc_optimizer_keeps(const struct oc_plan *plan, const struct oc_tensor_shape 
     return row->keeps ? row->keeps(plan, shape, kept) : 0;
 }
 
-/* Ranks over which whole parameters are dealt out: Megatron's layer-wise optimizer. A rank's share of all of them
- * counts as that share of each; the largest parameters make ranks differ. */
-static uint64_t ranks_of(const struct oc_plan *plan, const struct oc_param *param)
-{
-    if (plan->c.framework != OC_FW_MEGATRON || !plan->c.parallel_zero) return 1;
-    return (uint64_t)(param->expert ? plan->expert_shard : plan->shard);
-}
-
-void oc_add_optimizer_states(struct oc_build *build)
+void oc_add_optimizer_states(struct oc_build *build, bool dealt)
 {
     const struct oc_plan *plan = build->plan;
     for (int i = 0; i < build->n_params; i++) {
@@ -124,13 +116,14 @@ void oc_add_optimizer_states(struct oc_build *build)
                                               .columns = columns,
                                               .own = param->adapter ? oc_param_dtype(plan, param) : plan->dt.moment1,
                                               .matrix = matrix};
+        const uint64_t ranks = dealt ? oc_plan_shard(plan, param->expert) : 1;
         const int n = oc_optimizer_keeps(plan, &shape, kept);
         for (int k = 0; k < n; k++) {
             const struct oc_entry entry = {.name = param->name,
                                            .copy = kept[k].name,
                                            .why = kept[k].why,
                                            .source = optimizers[plan->c.optimizer].source,
-                                           .elements = kept[k].elements / ranks_of(plan, param),
+                                           .elements = kept[k].elements / ranks,
                                            .count = param->count,
                                            .class = OC_OPTIMIZER,
                                            .dtype = (uint8_t)kept[k].dtype,

@@ -31,8 +31,10 @@ struct oc_tensor_shape {
 /* States that are not like the tensor. Returns how many of `kept` (OC_MAX_KEPT) were filled. */
 int oc_optimizer_keeps(const struct oc_plan *plan, const struct oc_tensor_shape *shape, struct oc_kept *kept);
 
-/* The same as entries, for every trained parameter of the build. */
-void oc_add_optimizer_states(struct oc_build *build);
+/* The same as entries, for every trained parameter of the build. `dealt`: whole parameters are dealt out over the ranks
+ * that share; a rank's part of all of them counts as that part of each, though the largest parameters make ranks
+ * differ. */
+void oc_add_optimizer_states(struct oc_build *build, bool dealt);
 
 /* Buffers that exist once, and the scratch of a step that goes tensor by tensor, the largest of which has `elements`
  * numbers; `tensors` are updated in all. */

@@ -148,7 +148,7 @@ static const struct oc_state_rule states[] = {
 static void buffers(struct oc_build *build)
 {
     if (build->plan->has_shape) {
-        oc_add_optimizer_states(build);
+        oc_add_optimizer_states(build, false);
         oc_add_optimizer_scratch(build, oc_build_largest(build), oc_build_tensors(build));
     }
     oc_add_cublas(build);

@@ -218,6 +218,11 @@ enum { OC_KIND_KEPT = 0, OC_KIND_CHECKPOINTED = 1, OC_KIND_MOE = 2 };
     {                                                                                                                  \
         OC_PH_BACKWARD, OC_PART_##part_, (sub_)                                                                        \
     }
+/* Where backward first needs a layer's weights. */
+#define OC_AGAIN                                                                                                       \
+    {                                                                                                                  \
+        OC_PH_RECOMPUTE, OC_PART_LAYER, 0                                                                              \
+    }
 #define OC_LOSS_AT(sub_)                                                                                               \
     {                                                                                                                  \
         OC_PH_LOSS, OC_PART_HEAD, (sub_)                                                                               \
