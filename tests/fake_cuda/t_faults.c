@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,16 +50,6 @@ static struct oc_child *start(const char *settings, const char *steps)
     return child;
 }
 
-static void wait_for(struct oc_child *child, double seconds)
-{
-    const double end = help_now() + seconds;
-    while (!oc_child_pump(child)) {
-        assert_true(help_now() < end);
-        struct pollfd poll_fd = {.fd = oc_child_fd(child), .events = POLLIN};
-        poll(&poll_fd, 1, 20);
-    }
-}
-
 static void every_fault_has_a_state_and_a_sentence(void **state)
 {
     (void)state;
@@ -85,7 +74,7 @@ static void every_fault_has_a_state_and_a_sentence(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct oc_child *child = start(rows[i].settings, "3");
         assert_int_equal(oc_child_state(child), OC_CHILD_RUNS);
-        wait_for(child, 60);
+        help_wait_for(child, 60);
         assert_int_equal(oc_child_state(child), rows[i].state);
         const char *said = oc_child_line(child)[0] ? oc_child_line(child) : oc_child_why(child);
         if (!strstr(said, rows[i].said)) fail_msg("%s: %s", rows[i].settings, said);
@@ -105,7 +94,7 @@ static void a_cancelled_run_says_so(void **state)
         assert_true(help_now() < end);
     }
     kill(help_child_of(getpid()), SIGTERM);
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_int_equal(oc_child_state(child), OC_CHILD_CANCELLED);
     oc_child_end(child);
 }

@@ -50,6 +50,14 @@ struct oc_rank help_rank_of(const char *const *words, int64_t stage, struct oc_l
     return rank;
 }
 
+void help_near(const struct oc_rank *rank, int run, uint64_t idle, uint64_t peak, double error)
+{
+    const double idle_off = (double)rank->moments[OC_STEADY][OC_M_IDLE].allocated / (double)idle - 1;
+    const double peak_off = (double)rank->peak.allocated / (double)peak - 1;
+    if (idle_off < -0.0005 || idle_off > 0.0005) fail_msg("run %d: idle off by %.3f %%", run, 100 * idle_off);
+    if (peak_off < -error || peak_off > error) fail_msg("run %d: peak off by %.3f %%", run, 100 * peak_off);
+}
+
 uint64_t help_states(const struct oc_instant *instant)
 {
     return instant->classes[OC_WEIGHTS] + instant->classes[OC_MASTER] + instant->classes[OC_GRADIENTS] +

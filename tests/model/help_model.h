@@ -19,6 +19,9 @@ void help_rank(const struct oc_plan *plan, int64_t stage, struct oc_ledger *ledg
 /* The same from KEY=VALUE words. */
 struct oc_rank help_rank_of(const char *const *words, int64_t stage, struct oc_ledger *ledger);
 
+/* Fails the test unless what stays between steps is within 0.05 % of run `run`, and the peak within `error` of it. */
+void help_near(const struct oc_rank *rank, int run, uint64_t idle, uint64_t peak, double error);
+
 /* W + M + G + O of an instant. */
 uint64_t help_states(const struct oc_instant *instant);
 

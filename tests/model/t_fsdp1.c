@@ -69,10 +69,7 @@ static void real_runs(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const struct oc_rank rank = rank_of(runs[i].words);
-        const double idle = (double)rank.moments[OC_STEADY][OC_M_IDLE].allocated / (double)runs[i].idle - 1;
-        const double peak = (double)rank.peak.allocated / (double)runs[i].peak - 1;
-        if (idle < -0.0005 || idle > 0.0005) fail_msg("run %d: idle off by %.3f %%", (int)i, 100 * idle);
-        if (peak < -runs[i].error || peak > runs[i].error) fail_msg("run %d: peak off by %.3f %%", (int)i, 100 * peak);
+        help_near(&rank, (int)i, runs[i].idle, runs[i].peak, runs[i].error);
     }
 }
 

@@ -1,10 +1,20 @@
 #include "tests/probes/help_process.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <dirent.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+
+#include <cmocka.h>
+
+#include "oomcast/probe.h"
 
 double help_now(void)
 {
@@ -40,4 +50,27 @@ pid_t help_child_of(pid_t parent)
     }
     closedir(proc);
     return found;
+}
+
+void help_wait_for(struct oc_child *child, double seconds)
+{
+    const double end = help_now() + seconds;
+    while (!oc_child_pump(child)) {
+        assert_true(help_now() < end);
+        struct pollfd poll_fd = {.fd = oc_child_fd(child), .events = POLLIN};
+        assert_true(poll_fd.fd >= 0);
+        poll(&poll_fd, 1, 20);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_int_equal(oc_child_fd(child), -1);
+}
+
+int help_run(const char *command, char *text, size_t size)
+{
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    text[fread(text, 1, size - 1, pipe)] = '\0';
+    const int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
 }

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,25 +30,11 @@ static struct oc_child *start(const char *script)
     return child;
 }
 
-/* Waits until the child has ended, as a screen does: poll, then pump. */
-static void wait_for(struct oc_child *child, double seconds)
-{
-    const double end = help_now() + seconds;
-    while (!oc_child_pump(child)) {
-        assert_true(help_now() < end);
-        struct pollfd poll_fd = {.fd = oc_child_fd(child), .events = POLLIN};
-        assert_true(poll_fd.fd >= 0);
-        poll(&poll_fd, 1, 20);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-    assert_int_equal(oc_child_fd(child), -1);
-}
-
 static void speaks_and_ends(void **state)
 {
     (void)state;
     struct oc_child *child = start("echo '" PROGRESS "'; echo '{\"event\":\"done\",\"device\":\"host\"}'");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_string_equal(oc_child_phase(child), "backward");
     assert_true(oc_child_fraction(child) > 0.24 && oc_child_fraction(child) < 0.26);
     assert_string_equal(oc_child_line(child), "{\"event\":\"done\",\"device\":\"host\"}");
@@ -62,7 +47,7 @@ static void a_failure_speaks_for_itself(void **state)
 {
     (void)state;
     struct oc_child *child = start("echo '{\"event\":\"oom\",\"why\":\"no room\"}'; exit 3");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_non_null(strstr(oc_child_line(child), "no room"));
     assert_string_equal(oc_child_why(child), "");
     oc_child_end(child);
@@ -74,7 +59,7 @@ static void long_lines_come_whole(void **state)
     (void)state;
     struct oc_child *child = start("printf '{\"event\":\"done\",\"x\":\"'; i=0; while [ $i -lt 2000 ]; do printf "
                                    "'0123456789012345678901234567890123456789'; i=$((i+1)); done; printf '\"}'");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_int_equal(strlen(oc_child_line(child)), strlen("{\"event\":\"done\",\"x\":\"\"}") + 80000);
     oc_child_end(child);
 }
@@ -84,7 +69,7 @@ static void a_crash_keeps_what_was_said(void **state)
     (void)state;
     struct oc_child *child =
         start("echo '" PROGRESS "'; echo 'line one' >&2; echo 'bad \033[31mthing' >&2; kill -SEGV $$");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_string_equal(oc_child_phase(child), "backward");
     assert_string_equal(oc_child_line(child), "");
     assert_int_equal(oc_child_state(child), OC_CHILD_CRASHED);
@@ -97,13 +82,13 @@ static void silence_and_noise_are_said(void **state)
 {
     (void)state;
     struct oc_child *child = start("exit 70");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_int_equal(oc_child_state(child), OC_CHILD_STRANGE);
     assert_non_null(strstr(oc_child_why(child), "status 70"));
     oc_child_end(child);
 
     child = start("echo hello; echo '{\"event\":\"unheard of\"}'; echo '[1]'; head -c 300000 /dev/zero");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_string_equal(oc_child_line(child), "");
     assert_non_null(strstr(oc_child_why(child), "not a probe's (4 lines)"));
     oc_child_end(child);
@@ -114,7 +99,7 @@ static void much_noise_on_standard_error_is_no_harm(void **state)
     (void)state;
     struct oc_child *child = start("i=0; while [ $i -lt 20000 ]; do echo 'a long line of noise' >&2; i=$((i+1)); done; "
                                    "echo 'the last words' >&2; exit 1");
-    wait_for(child, 60);
+    help_wait_for(child, 60);
     assert_non_null(strstr(oc_child_why(child), ": the last words"));
     oc_child_end(child);
 }
@@ -215,7 +200,7 @@ static void the_program_can_be_cancelled(void **state)
     assert_non_null(child);
     wait_for_phase(child);
     kill(wait_for_child_of(getpid()), SIGTERM);
-    wait_for(child, 60); /* it looks up between phases, and is polite: a busy machine may keep it waiting */
+    help_wait_for(child, 60); /* it looks up between phases, and is polite: a busy machine may keep it waiting */
     assert_non_null(strstr(oc_child_line(child), "\"cancelled\""));
     oc_child_end(child);
 }

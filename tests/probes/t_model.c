@@ -219,23 +219,28 @@ static struct oc_config drawn_config(void)
     return config;
 }
 
-/* As many as are asked for of those that the probe covers; more with OOMCAST_LONG. */
-static void so_it_is_on_drawn_configurations(void **state)
+/* Every stage of `wanted` drawn configurations that the probe covers: at least one in `share` of those drawn. */
+static void compare_drawn(struct oc_config (*next)(void), int wanted, int share)
 {
-    (void)state;
-    const int wanted = getenv("OOMCAST_LONG") ? 2000 : 600;
     int different = 0, compared = 0, drawn = 0;
     for (; compared < wanted && different < 20; drawn++) {
-        struct oc_config config = drawn_config();
+        struct oc_config config = next();
         struct oc_plan plan;
         struct oc_error error = {0};
         if (!oc_resolve(&config, &plan, NULL, &error)) fail_msg("configuration %d: %s", drawn, error.message);
         if (oc_probe_covers(&plan)) continue;
-        different += compare(drawn, &config, OC_DEVICE_DRY);
+        for (int stage = 0; stage < (int)plan.c.parallel_pp; stage++)
+            different += compare_stage(drawn, &config, stage, OC_DEVICE_DRY);
         compared++;
     }
     assert_int_equal(different, 0);
-    assert_true(drawn < 2 * compared); /* most of them it does */
+    assert_true(drawn < share * compared);
+}
+
+static void so_it_is_on_drawn_configurations(void **state)
+{
+    (void)state;
+    compare_drawn(drawn_config, getenv("OOMCAST_LONG") ? 2000 : 600, 2);
 }
 
 /* ---- One rank of FSDP2 ---- */
@@ -261,19 +266,7 @@ static struct oc_config drawn_fsdp2(void)
 static void so_is_a_rank_of_fsdp2(void **state)
 {
     (void)state;
-    const int wanted = getenv("OOMCAST_LONG") ? 1000 : 300;
-    int different = 0, compared = 0, drawn = 0;
-    for (; compared < wanted && different < 20; drawn++) {
-        struct oc_config config = drawn_fsdp2();
-        struct oc_plan plan;
-        struct oc_error error = {0};
-        if (!oc_resolve(&config, &plan, NULL, &error)) fail_msg("configuration %d: %s", drawn, error.message);
-        if (oc_probe_covers(&plan)) continue;
-        different += compare(drawn, &config, OC_DEVICE_DRY);
-        compared++;
-    }
-    assert_int_equal(different, 0);
-    assert_true(drawn < 3 * compared);
+    compare_drawn(drawn_fsdp2, getenv("OOMCAST_LONG") ? 1000 : 300, 3);
 }
 
 /* ---- One rank of Megatron ---- */
@@ -361,20 +354,7 @@ static struct oc_config drawn_megatron(void)
 static void so_is_a_rank_of_megatron(void **state)
 {
     (void)state;
-    const int wanted = getenv("OOMCAST_LONG") ? 1000 : 200;
-    int different = 0, compared = 0, drawn = 0;
-    for (; compared < wanted && different < 20; drawn++) {
-        struct oc_config config = drawn_megatron();
-        struct oc_plan plan;
-        struct oc_error error = {0};
-        if (!oc_resolve(&config, &plan, NULL, &error)) fail_msg("configuration %d: %s", drawn, error.message);
-        if (oc_probe_covers(&plan)) continue;
-        for (int stage = 0; stage < (int)plan.c.parallel_pp; stage++)
-            different += compare_stage(drawn, &config, stage, OC_DEVICE_DRY);
-        compared++;
-    }
-    assert_int_equal(different, 0);
-    assert_true(drawn < 4 * compared);
+    compare_drawn(drawn_megatron, getenv("OOMCAST_LONG") ? 1000 : 200, 4);
 }
 
 /* In real memory, where kernels run over what is allocated (the sanitizers look on). */

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "oomcast/probe.h"
+#include "tests/probes/help_process.h"
 
 static char text[1 << 18], folder[64];
 
@@ -26,12 +26,7 @@ static int run(const char *format, ...)
     va_start(args, format);
     vsnprintf(command, sizeof command, format, args);
     va_end(args);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
-    const int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return help_run(command, text, sizeof text);
 }
 
 #define PROBE "'" OOMCAST_BIN "' probe"

@@ -7,21 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include <cmocka.h>
 
+#include "tests/probes/help_process.h"
+
 static char text[65536];
 
-/* What a command prints; returns its exit status. */
 static int run(const char *command)
 {
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
-    const int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return help_run(command, text, sizeof text);
 }
 
 static void no_library_of_cuda_is_needed(void **state)

@@ -326,3 +326,12 @@ int oc_fake_close(void **state)
     free(f);
     return 0;
 }
+
+void oc_fake_assert_drawn(struct oc_fake_app *f, const char *text, bool there)
+{
+    oc_app_draw(&f->app, &f->canvas);
+    char *screen = oc_fake_text(&f->canvas);
+    if ((strstr(screen, text) != NULL) != there)
+        fail_msg("\"%s\" is%s on the screen:\n%s", text, there ? " not" : "", screen);
+    free(screen);
+}

@@ -31,4 +31,7 @@ int oc_fake_close(void **state);
 /* The canvas as one string of rows, without styles; the caller frees it. */
 char *oc_fake_text(const struct oc_canvas *canvas);
 
+/* Draws, and fails the test unless `text` is (or, with `there` false, is not) on the screen. */
+void oc_fake_assert_drawn(struct oc_fake_app *f, const char *text, bool there);
+
 #endif

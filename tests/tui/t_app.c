@@ -38,15 +38,6 @@ static uint64_t peak(const struct oc_fake_app *f)
 }
 
 /* Fails unless the drawn screen holds the text. */
-static void assert_drawn(struct oc_fake_app *f, const char *text, bool there)
-{
-    oc_app_draw(&f->app, &f->canvas);
-    char *screen = oc_fake_text(&f->canvas);
-    if ((strstr(screen, text) != NULL) != there)
-        fail_msg("\"%s\" is%s on the screen:\n%s", text, there ? " not" : "", screen);
-    free(screen);
-}
-
 static void changing_precision_changes_everything_at_once(void **state)
 {
     struct oc_fake_app *f = *state;
@@ -56,8 +47,8 @@ static void changing_precision_changes_everything_at_once(void **state)
     assert_int_equal(value(f, OC_OPT_precision), OC_PREC_BF16);
     assert_true(peak(f) < before);
     assert_int_equal(oc_app_case(&f->app)->origin[OC_OPT_precision].from, OC_FROM_EDITED);
-    assert_drawn(f, "precision fp16 -> bf16: peak -1.50 GiB", true);
-    assert_drawn(f, "bf16     *", true);
+    oc_fake_assert_drawn(f, "precision fp16 -> bf16: peak -1.50 GiB", true);
+    oc_fake_assert_drawn(f, "bf16     *", true);
     keys(f, "u");
     assert_int_equal(value(f, OC_OPT_precision), OC_PREC_FP16);
     assert_true(peak(f) == before);
@@ -65,7 +56,7 @@ static void changing_precision_changes_everything_at_once(void **state)
     oc_app_key(&f->app, OC_KEY_CTRL('R'));
     assert_int_equal(value(f, OC_OPT_precision), OC_PREC_BF16);
     keys(f, "uu");
-    assert_drawn(f, "nothing to take back", true);
+    oc_fake_assert_drawn(f, "nothing to take back", true);
 }
 
 static void next_value_skips_what_does_not_resolve(void **state)
@@ -75,12 +66,12 @@ static void next_value_skips_what_does_not_resolve(void **state)
     keys(f, "lll"); /* 16, 32; 64 does not divide 32 heads */
     assert_int_equal(value(f, OC_OPT_parallel_tp), 32);
     assert_false(f->app.stale);
-    assert_drawn(f, "parallel.tp = 64 does not divide model.heads = 32", true);
+    oc_fake_assert_drawn(f, "parallel.tp = 64 does not divide model.heads = 32", true);
     keys(f, "H");
     assert_int_equal(value(f, OC_OPT_parallel_tp), 16);
     focus(f, OC_OPT_parallel_cp); /* world follows, but is not made larger by cp here */
     keys(f, "h");
-    assert_drawn(f, "parallel.cp has no further value", true);
+    oc_fake_assert_drawn(f, "parallel.cp has no further value", true);
 }
 
 static void choices_have_ends(void **state)
@@ -106,11 +97,11 @@ static void an_invalid_typed_value_keeps_the_last_bars(void **state)
     keys(f, "3\n");
     assert_true(f->app.stale);
     assert_true(peak(f) == before);
-    assert_drawn(f, "STALE", true);
-    assert_drawn(f, "parallel.tp = 3 does not divide", true);
+    oc_fake_assert_drawn(f, "STALE", true);
+    oc_fake_assert_drawn(f, "parallel.tp = 3 does not divide", true);
     keys(f, "u");
     assert_false(f->app.stale);
-    assert_drawn(f, "STALE", false);
+    oc_fake_assert_drawn(f, "STALE", false);
     keys(f, "\n");
     oc_app_key(&f->app, OC_KEY_CTRL('U'));
     keys(f, "many\n"); /* not a value at all: the prompt stays open and says why */
@@ -135,7 +126,7 @@ static void an_empty_value_follows_again_and_reset_gives_back_the_first(void **s
     keys(f, "r");
     assert_int_equal(value(f, OC_OPT_batch_seq), 4096);
     assert_int_equal(oc_app_case(&f->app)->origin[OC_OPT_batch_seq].line, 15);
-    assert_drawn(f, "4096", true);
+    oc_fake_assert_drawn(f, "4096", true);
 }
 
 static void space_switches_and_says_when_it_cannot(void **state)
@@ -147,20 +138,20 @@ static void space_switches_and_says_when_it_cannot(void **state)
     focus(f, OC_OPT_parallel_tp);
     keys(f, " ");
     assert_int_equal(value(f, OC_OPT_parallel_tp), 8);
-    assert_drawn(f, "parallel.tp is not a switch", true);
+    oc_fake_assert_drawn(f, "parallel.tp is not a switch", true);
 }
 
 static void the_base_stays_while_the_rest_changes(void **state)
 {
     struct oc_fake_app *f = *state;
     uint64_t base = peak(f);
-    assert_drawn(f, "\xe2\x94\x82 base ", false);
+    oc_fake_assert_drawn(f, "\xe2\x94\x82 base ", false);
     keys(f, "bl");
     assert_true(f->app.base->ranks[0].peak.allocated == base);
-    assert_drawn(f, "\xe2\x94\x82 base ", true);
-    assert_drawn(f, "-1.50", true);
+    oc_fake_assert_drawn(f, "\xe2\x94\x82 base ", true);
+    oc_fake_assert_drawn(f, "-1.50", true);
     keys(f, "b");
-    assert_drawn(f, "\xe2\x94\x82 base ", false);
+    oc_fake_assert_drawn(f, "\xe2\x94\x82 base ", false);
 }
 
 static void sections_fold(void **state)
@@ -171,17 +162,17 @@ static void sections_fold(void **state)
     keys(f, "[");
     assert_int_equal(oc_app_option(&f->app), OC_OPTIONS);
     assert_true(oc_panel_rows(&f->app.panel, rows) < before);
-    assert_drawn(f, "autocast", false);
+    oc_fake_assert_drawn(f, "autocast", false);
     keys(f, "\n");
-    assert_drawn(f, "autocast", true);
+    oc_fake_assert_drawn(f, "autocast", true);
     keys(f, " ");
-    assert_drawn(f, "autocast", false);
+    oc_fake_assert_drawn(f, "autocast", false);
     keys(f, "]");
-    assert_drawn(f, "autocast", true);
+    oc_fake_assert_drawn(f, "autocast", true);
     keys(f, "h");
-    assert_drawn(f, "autocast", false);
+    oc_fake_assert_drawn(f, "autocast", false);
     keys(f, "l");
-    assert_drawn(f, "autocast", true);
+    oc_fake_assert_drawn(f, "autocast", true);
     for (int section = 0; oc_panel_section(section); section++) { /* every option is somewhere */
         f->app.panel.focus.section = section;
         oc_panel_fold(&f->app.panel, false);
@@ -215,20 +206,20 @@ static void help_and_why_open_scroll_and_close(void **state)
 {
     struct oc_fake_app *f = *state;
     keys(f, "?");
-    assert_drawn(f, "one row down", true);
-    assert_drawn(f, "Ctrl-L", false);
+    oc_fake_assert_drawn(f, "one row down", true);
+    oc_fake_assert_drawn(f, "Ctrl-L", false);
     keys(f, "GG");
-    assert_drawn(f, "This terminal: colour and UTF-8.", true);
-    assert_drawn(f, "one row down", false);
+    oc_fake_assert_drawn(f, "This terminal: colour and UTF-8.", true);
+    oc_fake_assert_drawn(f, "one row down", false);
     keys(f, "kkg");
-    assert_drawn(f, "one row down", true);
+    oc_fake_assert_drawn(f, "one row down", true);
     keys(f, "q"); /* closes, and does not leave */
     assert_false(f->app.quit);
     assert_int_equal(f->app.mode, OC_MODE_NORMAL);
     keys(f, "w");
-    assert_drawn(f, "micro-batch would give half of them back", true);
-    assert_drawn(f, "$MICRO_BATCH_SIZE is not set in run.sh (examples/run.sh:38)", true);
-    assert_drawn(f, "--empty-unused-memory-level", true);
+    oc_fake_assert_drawn(f, "micro-batch would give half of them back", true);
+    oc_fake_assert_drawn(f, "$MICRO_BATCH_SIZE is not set in run.sh (examples/run.sh:38)", true);
+    oc_fake_assert_drawn(f, "--empty-unused-memory-level", true);
     keys(f, "\033\033");
     assert_false(f->app.quit);
     keys(f, "q");
@@ -246,20 +237,20 @@ static void help_lists_every_key(void **state)
         bool view = i >= OC_REQ_VIEW_1 && i <= OC_REQ_VIEW_6; /* explained by what it shows */
         snprintf(line, sizeof line, "%-13s%s", oc_request_keys((enum oc_request)i, text, sizeof text),
                  view ? oc_views[i - OC_REQ_VIEW_1]->about : oc_request_row((enum oc_request)i)->help);
-        assert_drawn(f, line, true);
+        oc_fake_assert_drawn(f, line, true);
     }
 }
 
 static void origins_are_said(void **state)
 {
     struct oc_fake_app *f = *state;
-    assert_drawn(f, "from run.sh:41", true);
+    oc_fake_assert_drawn(f, "from run.sh:41", true);
     focus(f, OC_OPT_batch_micro);
-    assert_drawn(f, "assumed: $MICRO_BATCH_SIZE is not set in run.sh", true);
+    oc_fake_assert_drawn(f, "assumed: $MICRO_BATCH_SIZE is not set in run.sh", true);
     focus(f, OC_OPT_gpu);
-    assert_drawn(f, "from --set", true);
+    oc_fake_assert_drawn(f, "from --set", true);
     focus(f, OC_OPT_parallel_vpp);
-    assert_drawn(f, "needs pp > 1", true);
+    oc_fake_assert_drawn(f, "needs pp > 1", true);
 }
 
 static void a_case_that_does_not_resolve_does_not_open(void **state)

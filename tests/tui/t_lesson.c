@@ -28,15 +28,6 @@ static void keys(struct oc_fake_app *f, const char *text)
     for (; *text; text++) oc_app_key(&f->app, *text == '\n' ? OC_KEY_ENTER : *text == '\033' ? OC_KEY_ESCAPE : *text);
 }
 
-static void assert_drawn(struct oc_fake_app *f, const char *text, bool there)
-{
-    oc_app_draw(&f->app, &f->canvas);
-    char *screen = oc_fake_text(&f->canvas);
-    if ((strstr(screen, text) != NULL) != there)
-        fail_msg("\"%s\" is%s on the screen:\n%s", text, there ? " not" : "", screen);
-    free(screen);
-}
-
 /* Replaying fails where a step holds before it is done, does not hold after it, or a placeholder cannot be computed. */
 static void every_lesson_can_be_done(void **state)
 {
@@ -76,35 +67,35 @@ static void a_lesson_looks_at_the_state_and_not_at_the_keys(void **state)
 {
     struct oc_fake_app *f = *state;
     keys(f, "6");
-    assert_drawn(f, "1  Half precision, more memory", true);
+    oc_fake_assert_drawn(f, "1  Half precision, more memory", true);
     keys(f, "j");
     assert_int_equal(oc_lessons_state(&f->app)->focus, 1);
     keys(f, "k\n");
     assert_true(oc_lessons_state(&f->app)->active);
-    assert_drawn(f, "step 1 of", true);
-    assert_drawn(f, "To do: ", true);
+    oc_fake_assert_drawn(f, "step 1 of", true);
+    oc_fake_assert_drawn(f, "To do: ", true);
     keys(f, "l"); /* the panel has its keys; what Megatron does not have is skipped */
     assert_true(oc_lessons_state(&f->app)->done);
-    assert_drawn(f, "Done. n goes on.", true);
+    oc_fake_assert_drawn(f, "Done. n goes on.", true);
     keys(f, "h"); /* seen once is enough */
     assert_true(oc_lessons_state(&f->app)->done);
     keys(f, "n");
-    assert_drawn(f, "step 2 of", true);
+    oc_fake_assert_drawn(f, "step 2 of", true);
     keys(f, "n"); /* not done: it says how, and then does it */
-    assert_drawn(f, "not yet", true);
+    oc_fake_assert_drawn(f, "not yet", true);
     assert_false(oc_lessons_state(&f->app)->done);
     keys(f, "n");
     assert_true(oc_lessons_state(&f->app)->done);
     assert_int_equal(f->app.answer->plan.c.precision, OC_PREC_BF16);
     keys(f, "N");
-    assert_drawn(f, "step 1 of", true);
+    oc_fake_assert_drawn(f, "step 1 of", true);
     keys(f, ":set precision=fp16\n"); /* a command does as well as a key */
     assert_true(oc_lessons_state(&f->app)->done);
     keys(f, "\033");
     assert_false(oc_lessons_state(&f->app)->active);
     assert_true(oc_config_same(&oc_app_case(&f->app)->config, &f->input.c.config));
     keys(f, ":lesson which-rank\n");
-    assert_drawn(f, "Which rank dies?: step 1", true);
+    oc_fake_assert_drawn(f, "Which rank dies?: step 1", true);
 }
 
 static struct oc_scene scene(struct oc_fake_app *f)

@@ -37,15 +37,6 @@ static void set(struct oc_fake_app *f, const char *assignment)
     oc_app_take(&f->app, &config, assignment);
 }
 
-static void assert_drawn(struct oc_fake_app *f, const char *text, bool there)
-{
-    oc_app_draw(&f->app, &f->canvas);
-    char *screen = oc_fake_text(&f->canvas);
-    if ((strstr(screen, text) != NULL) != there)
-        fail_msg("\"%s\" is%s on the screen:\n%s", text, there ? " not" : "", screen);
-    free(screen);
-}
-
 /* ---- the step ---- */
 
 static const struct oc_sample *cursor(struct oc_fake_app *f)
@@ -60,7 +51,7 @@ static void the_cursor_starts_on_the_peak_and_walks(void **state)
     const struct oc_timeline *timeline = &((struct oc_step_state *)oc_view_state(&f->app, &oc_view_step))->timeline;
     const struct oc_sample *top = &timeline->samples[OC_STEADY][oc_timeline_peak(timeline, OC_STEADY)];
     assert_ptr_equal(cursor(f), top);
-    assert_drawn(f, "steady iteration, forward of output layer, micro-batch 2", true);
+    oc_fake_assert_drawn(f, "steady iteration, forward of output layer, micro-batch 2", true);
     keys(f, "h");
     assert_true(cursor(f) < top);
     keys(f, "l");
@@ -107,9 +98,9 @@ static void peaks_are_found_both_ways(void **state)
     keys(f, "N");
     assert_ptr_equal(cursor(f), first);
     for (int i = 0; i < 40; i++) keys(f, "n");
-    assert_drawn(f, "no further peak to the right", true);
+    oc_fake_assert_drawn(f, "no further peak to the right", true);
     for (int i = 0; i < 40; i++) keys(f, "N");
-    assert_drawn(f, "no further peak to the left", true);
+    oc_fake_assert_drawn(f, "no further peak to the left", true);
 }
 
 static void the_cursor_keeps_its_place_when_the_plan_changes(void **state)
@@ -118,7 +109,7 @@ static void the_cursor_keeps_its_place_when_the_plan_changes(void **state)
     keys(f, "2");
     set(f, "precision=bf16");
     keys(f, "");
-    assert_drawn(f, "forward of output layer, micro-batch 2", true); /* never moved: still on the peak */
+    oc_fake_assert_drawn(f, "forward of output layer, micro-batch 2", true); /* never moved: still on the peak */
     keys(f, "gLLlll");
     struct oc_place place = cursor(f)->place;
     set(f, "precision=fp32");
@@ -134,10 +125,10 @@ static void zoom_leaves_out_what_is_always_there(void **state)
 {
     struct oc_fake_app *f = *state;
     keys(f, "2z");
-    assert_drawn(f, "what changes", true);
-    assert_drawn(f, "W 1.50", true); /* the row of the static part */
+    oc_fake_assert_drawn(f, "what changes", true);
+    oc_fake_assert_drawn(f, "W 1.50", true); /* the row of the static part */
     keys(f, "z");
-    assert_drawn(f, "what changes", false);
+    oc_fake_assert_drawn(f, "what changes", false);
 }
 
 /* Lower blocks on a class's colour: where one class ends in the middle of a cell under another one; and on no colour:
@@ -229,23 +220,23 @@ static void stages_are_listed_and_chosen(void **state)
     struct oc_fake_app *f = *state;
     set(f, "parallel.pp=4");
     keys(f, "3");
-    assert_drawn(f, "emb 0-7", true);
-    assert_drawn(f, "24-31 head", true);
-    assert_drawn(f, "* Stage 0 is the worst", true);
-    assert_drawn(f, "In flight at most: 4 micro-batches.", true);
+    oc_fake_assert_drawn(f, "emb 0-7", true);
+    oc_fake_assert_drawn(f, "24-31 head", true);
+    oc_fake_assert_drawn(f, "* Stage 0 is the worst", true);
+    oc_fake_assert_drawn(f, "In flight at most: 4 micro-batches.", true);
     keys(f, "jjj");
     assert_int_equal(f->app.stage, 3);
-    assert_drawn(f, "In flight at most: 1 micro-batch.", true);
+    oc_fake_assert_drawn(f, "In flight at most: 1 micro-batch.", true);
     keys(f, "j");
     assert_int_equal(f->app.stage, 3);
     keys(f, "\n"); /* its step */
-    assert_drawn(f, "Allocated over a step of stage 3", true);
+    oc_fake_assert_drawn(f, "Allocated over a step of stage 3", true);
     keys(f, "k");
-    assert_drawn(f, "Allocated over a step of stage 2", true);
+    oc_fake_assert_drawn(f, "Allocated over a step of stage 2", true);
     keys(f, "3\033");
     assert_int_equal(f->app.stage, -1);
     set(f, "parallel.pp=1");
-    assert_drawn(f, "One stage holds the whole model", true);
+    oc_fake_assert_drawn(f, "One stage holds the whole model", true);
 }
 
 static void a_long_pipeline_scrolls(void **state)
@@ -254,10 +245,10 @@ static void a_long_pipeline_scrolls(void **state)
     assert_true(oc_canvas_resize(&f->canvas, 80, 24));
     set(f, "parallel.pp=32");
     keys(f, "3G");
-    assert_drawn(f, ">stage 31", true);
-    assert_drawn(f, "of 32", true);
+    oc_fake_assert_drawn(f, ">stage 31", true);
+    oc_fake_assert_drawn(f, "of 32", true);
     keys(f, "g");
-    assert_drawn(f, ">stage 0", true);
+    oc_fake_assert_drawn(f, ">stage 0", true);
 }
 
 /* ---- finding options ---- */
@@ -289,7 +280,7 @@ static void options_are_found_by_any_name(void **state)
     keys(f, "N");
     assert_int_equal(oc_app_option(&f->app), first);
     keys(f, "/nosuchoption");
-    assert_drawn(f, "no option is called nosuchoption", true);
+    oc_fake_assert_drawn(f, "no option is called nosuchoption", true);
     assert_int_equal(oc_app_option(&f->app), first);
     keys(f, "\n"); /* nothing found: the prompt stays */
     assert_int_equal(f->app.mode, OC_MODE_PROMPT);
