@@ -9,12 +9,6 @@
 #define OPERATIONS_PER_BYTE      (989e12 / 450e9)
 #define OPERATIONS_PER_HOST_BYTE (989e12 / 64e9)
 
-const char *oc_effect_name(enum oc_effect effect)
-{
-    static const char *const names[] = {"same results", "other rounding", "more GPUs", "other training"};
-    return names[effect];
-}
-
 /* ---- atoms ---- */
 
 static void put(struct oc_config *config, enum oc_option_id id, int64_t value)

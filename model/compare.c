@@ -29,18 +29,18 @@ static uint64_t peak_of(const struct oc_config *config, int64_t stage)
     return rank.peak.allocated;
 }
 
-/* What this one option would change: the first side with the second's value of it. */
-static void try_alone(const struct oc_side *a, const struct oc_side *b, struct oc_option_difference *difference)
+/* What this one option would change of a peak of `here`: the first side, of which `before` is what was given, with the
+ * second's value of it. */
+static void try_alone(const struct oc_side *a, const struct oc_side *b, const struct oc_config *before, uint64_t here,
+                      struct oc_option_difference *difference)
 {
     char text[OC_NAME_MAX + 16];
-    struct oc_config config = oc_config_default(), before;
+    struct oc_config config = *before;
     const enum oc_option_id id = difference->option;
-    oc_config_merge(&config, &a->plan->c);
-    before = config;
     oc_option_reset(&config, id);
     oc_option_text(&b->plan->c, id, text, sizeof text);
     if (oc_given(&b->plan->c, id) && !oc_option_set(&config, id, text, NULL)) return;
-    const uint64_t here = peak_of(&before, a->rank->stage), there = peak_of(&config, a->rank->stage);
+    const uint64_t there = peak_of(&config, a->rank->stage);
     difference->alone = here && there;
     difference->change = (int64_t)(there - here);
 }
@@ -61,12 +61,15 @@ static int more_first(const void *a, const void *b)
 static void compare_options(struct oc_comparison *c)
 {
     const struct oc_config *a = &c->a.plan->c, *b = &c->b.plan->c;
+    struct oc_config before = oc_config_default();
+    oc_config_merge(&before, a);
+    const uint64_t here = peak_of(&before, c->a.rank->stage);
     for (int i = 0; i < OC_OPTIONS; i++) {
         const enum oc_option_id id = (enum oc_option_id)i;
         if (same_value(a, b, id)) continue;
         struct oc_option_difference *difference = &c->options[c->n_options++];
         *difference = (struct oc_option_difference){.option = id, .given = oc_given(a, id) || oc_given(b, id)};
-        if (difference->given) try_alone(&c->a, &c->b, difference);
+        if (difference->given) try_alone(&c->a, &c->b, &before, here, difference);
     }
     qsort(c->options, (size_t)c->n_options, sizeof *c->options, more_first);
 }

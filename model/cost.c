@@ -44,15 +44,6 @@ static void fill_attention(const struct oc_plan *plan, struct layer_work *work)
     work->scores = keys * heads * (head + value);
 }
 
-/* Layers with experts. Source: as in model/estimate.c. */
-static int64_t expert_layers(const struct oc_config *c)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; c->model_experts && i < c->model_layers; i++)
-        count += i >= c->model_dense_layers && i % c->model_moe_every == 0;
-    return count;
-}
-
 static struct layer_work work_of(const struct oc_plan *plan)
 {
     const struct oc_config *c = &plan->c;
@@ -103,7 +94,8 @@ static double operations(const struct oc_plan *plan, double tokens)
     const double passes = c->lora_rank ? 2 : 3;
     if (!plan->has_shape) return 2 * passes * (double)c->model_params * tokens;
     const struct layer_work work = work_of(plan);
-    const double moe = (double)expert_layers(c), dense = (double)c->model_layers + (double)c->model_mtp_layers - moe;
+    const double moe = (double)oc_plan_expert_layers(plan, 0, c->model_layers),
+                 dense = (double)c->model_layers + (double)c->model_mtp_layers - moe;
     const double attention = work.linear_attention + work.scores;
     const double layers = dense * (attention + work.mlp) + moe * (attention + work.experts + work.shared);
     const double head = c->model_head == OC_HEAD_LM
@@ -189,7 +181,8 @@ static double params_of(const struct oc_plan *plan, bool experts)
 {
     const struct oc_config *c = &plan->c;
     const double ranks = (double)(c->parallel_tp * c->parallel_pp);
-    const double routed = (double)expert_layers(c) * (double)c->model_experts * mlp_of(plan, c->model_expert_ffn);
+    const double routed = (double)oc_plan_expert_layers(plan, 0, c->model_layers) * (double)c->model_experts *
+                          mlp_of(plan, c->model_expert_ffn);
     if (experts) return routed / (double)(c->parallel_etp * c->parallel_ep * c->parallel_pp);
     return ((double)oc_model_params(plan, NULL) - routed) / ranks;
 }
@@ -220,7 +213,7 @@ static struct traffic traffic_of(const struct oc_plan *plan)
                         .forwards = 1 + recomputed_share(c)};
     if (!plan->has_shape) return t;
     t.layers = (double)c->model_layers / (double)c->parallel_pp;
-    t.expert_layers = (double)expert_layers(c) / (double)c->parallel_pp;
+    t.expert_layers = (double)oc_plan_expert_layers(plan, 0, c->model_layers) / (double)c->parallel_pp;
     t.stream = (double)oc_plan_tokens(plan) * (double)c->model_hidden * t.dtype;
     t.shared = (double)oc_plan_tokens_sp(plan) * (double)c->model_hidden * t.dtype;
     return t;

@@ -31,17 +31,6 @@ static void add_run(struct oc_chunk *chunk, int kind, int64_t layers)
     if (layers > 0) chunk->runs[chunk->n_runs++] = (struct oc_run){.kind = (uint16_t)kind, .layers = (uint16_t)layers};
 }
 
-/* Layers with experts among `layers` layers from `first` on. Source: megatron --moe-layer-freq, DeepSeek
- * first_k_dense_replace. */
-static int64_t moe_layers(const struct oc_plan *plan, int64_t first, int64_t layers)
-{
-    int64_t count = 0;
-    if (!plan->c.model_experts) return 0;
-    for (int64_t i = first; i < first + layers; i++)
-        count += i >= plan->c.model_dense_layers && i % plan->c.model_moe_every == 0;
-    return count;
-}
-
 /* `before`: layers of the whole model before this chunk. */
 static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t index, int64_t before,
                            struct oc_chunk *chunk)
@@ -53,7 +42,7 @@ static void describe_chunk(const struct oc_plan *plan, int64_t stage, int64_t in
     /* Multi-token prediction adds layers behind the last: like that one in kind. */
     const int64_t layers = oc_plan_layers(plan, stage, index) + (chunk->head ? plan->c.model_mtp_layers : 0);
     chunk->first_layer = before;
-    const int64_t experts = moe_layers(plan, chunk->first_layer, layers);
+    const int64_t experts = oc_plan_expert_layers(plan, chunk->first_layer, layers);
     const bool full = plan->c.recompute == OC_RECOMPUTE_FULL || oc_keeps_listed_ops(plan),
                block = plan->c.recompute_method == OC_METHOD_BLOCK;
     int64_t checkpointed = !full ? 0 : block && plan->c.recompute_layers < layers ? plan->c.recompute_layers : layers;

@@ -37,7 +37,7 @@ void oc_ddp_make_buckets(struct oc_train *train)
     ddp->buckets = oc_tensor_new(train->books, ddp->viewed ? OC_GRADIENTS : OC_BUFFERS, "ddp", "buckets",
                                  train->plan->dt.grads, total);
     if (oc_train_stopped(train)) return;
-    train->backend->fill(train->backend, ddp->buckets->array.data, 0, (size_t)ddp->buckets->bytes);
+    oc_zero(train, ddp->buckets);
     uint64_t at = 0;
     for (int i = 0; i < train->n_params; i++) {
         struct oc_param *param = &train->params[i];

@@ -8,12 +8,18 @@ static struct oc_matrix plain(const struct oc_tensor *tensor, int64_t columns)
     return (struct oc_matrix){.array = tensor->array, .row = columns, .column = 1};
 }
 
-static void product(struct oc_train *train, struct oc_matrix a, struct oc_matrix b, struct oc_matrix c, int64_t rows,
-                    int64_t columns, int64_t inner)
+void oc_product(struct oc_train *train, struct oc_matrix a, struct oc_matrix b, struct oc_matrix c, int64_t rows,
+                int64_t columns, int64_t inner, bool accumulate)
 {
-    struct oc_op_matmul args = {
-        .rows = rows, .columns = columns, .inner = inner, .heads = 1, .a = a, .b = b, .c = c, .n = 0};
-    args.n = ((rows + 63) / 64) * ((columns + 63) / 64);
+    struct oc_op_matmul args = {.n = ((rows + 63) / 64) * ((columns + 63) / 64),
+                                .rows = rows,
+                                .columns = columns,
+                                .inner = inner,
+                                .heads = 1,
+                                .a = a,
+                                .b = b,
+                                .c = c,
+                                .accumulate = accumulate};
     oc_launch(train, OC_OP_matmul, &args);
 }
 
@@ -27,14 +33,6 @@ static struct oc_tensor *operand(struct oc_train *train, struct oc_param *param)
         oc_blend(train, param->weight, 1.0f, NULL, 0.0f, param->cast);
     }
     return param->cast;
-}
-
-/* Row `first` of a matrix of this many columns, as an array of its own. */
-static struct oc_array from_row(struct oc_array array, int64_t first, int64_t columns)
-{
-    const int64_t size = array.dtype == OC_FP32 ? 4 : 2;
-    array.data = (char *)array.data + first * columns * size;
-    return array;
 }
 
 struct oc_tensor *oc_linear_begin(struct oc_train *train, struct oc_param *param, struct oc_tensor *input,
@@ -54,13 +52,13 @@ struct oc_tensor *oc_linear_rows(struct oc_train *train, struct oc_param *param,
                                  int64_t first, int64_t rows, const char *name)
 {
     struct oc_tensor *out = oc_activation(train, param->block, name, train->e, train->tokens, rows);
-    struct oc_matrix weight = plain(operand(train, param), param->columns);
-    weight.array = from_row(weight.array, first, param->columns);
-    product(train, plain(in, param->columns), oc_transposed(weight), plain(out, rows), train->tokens, rows,
-            param->columns);
+    const struct oc_tensor weight =
+        oc_tensor_view(operand(train, param), (uint64_t)(first * param->columns), (uint64_t)(rows * param->columns));
+    oc_product(train, plain(in, param->columns), oc_transposed(plain(&weight, param->columns)), plain(out, rows),
+               train->tokens, rows, param->columns, false);
     if (!param->bias) return out;
     struct oc_op_bias args = {.n = (int64_t)out->elements, .y = out->array, .width = rows};
-    args.b = from_row(operand(train, param->bias)->array, first, 1);
+    args.b = oc_tensor_view(operand(train, param->bias), (uint64_t)first, (uint64_t)rows).array;
     oc_launch(train, OC_OP_bias, &args);
     return out;
 }
@@ -90,11 +88,11 @@ struct oc_tensor *oc_linear_backward(struct oc_train *train, struct oc_param *pa
     const int64_t rows = param->rows, columns = param->columns, tokens = train->tokens;
     const struct oc_tensor *weight = train->amp ? saved->weight : param->weight;
     struct oc_tensor *di = oc_activation(train, param->block, "grad.input", train->e, tokens, columns);
-    product(train, plain(*grad_out, rows), plain(weight, columns), plain(di, columns), tokens, columns, rows);
+    oc_product(train, plain(*grad_out, rows), plain(weight, columns), plain(di, columns), tokens, columns, rows, false);
     struct oc_tensor *dw = oc_tensor_new(train->books, OC_GRADIENTS, param->block, train->amp ? "grad.cast" : "grad",
                                          train->e, param->weight->elements);
-    product(train, oc_transposed(plain(*grad_out, rows)), plain(saved->input, columns), plain(dw, columns), rows,
-            columns, tokens);
+    oc_product(train, oc_transposed(plain(*grad_out, rows)), plain(saved->input, columns), plain(dw, columns), rows,
+               columns, tokens, false);
     struct oc_tensor *db = param->bias ? bias_gradient(train, param->bias, *grad_out) : NULL;
     oc_let_go(train, &saved->input);
     oc_let_go(train, &saved->weight);

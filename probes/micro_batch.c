@@ -3,7 +3,6 @@
 
 #include "probes/shards.h"
 
-static const float ROPE_BASE = 10000.0f;
 enum { TOKENS_IN_USE = 61 }; /* a small alphabet, so that a few steps can learn what follows what */
 
 /* ---- Inputs ---- */
@@ -42,7 +41,7 @@ static void make_rope_tables(struct oc_train *train)
                                     .cosine = train->cosine->array,
                                     .sine = train->sine->array,
                                     .head_dim = train->head_dim,
-                                    .base = ROPE_BASE};
+                                    .base = OC_ROPE_BASE};
     oc_launch(train, OC_OP_rope_table, &args);
     struct oc_tensor *cosine = train->cosine, *sine = train->sine;
     oc_tensor_save(train->books, train->cosine);
@@ -58,13 +57,13 @@ static void make_mask(struct oc_train *train)
     oc_launch(train, OC_OP_mask_make, &args);
 }
 
-/* In place; the mask is kept. */
-static void drop_embedding(struct oc_train *train, const struct oc_tensor *x)
+struct oc_tensor *oc_drop_embedding(struct oc_train *train, const struct oc_tensor *x)
 {
     struct oc_tensor *mask = oc_dropout_mask(train, "embedding", x);
     oc_drop_in_place(train, train->dropout, oc_seed(train, -1, OC_SITE_EMBEDDING), x, mask);
-    train->embedding_mask = oc_tensor_save(train->books, mask);
+    struct oc_tensor *kept = oc_tensor_save(train->books, mask);
     oc_let_go(train, &mask);
+    return kept;
 }
 
 /* [1] */
@@ -89,7 +88,7 @@ static struct oc_tensor *embed(struct oc_train *train)
                                    .seq = train->seq};
     if (position) args.positions = position->weight->array;
     oc_launch(train, OC_OP_embedding, &args);
-    if (train->dropout > 0) drop_embedding(train, x);
+    if (train->dropout > 0) train->embedding_mask = oc_drop_embedding(train, x);
     if (train->rope) make_rope_tables(train);
     if (train->eager) make_mask(train);
     oc_unit_gathered(train, train->layers);
@@ -261,7 +260,7 @@ static struct oc_tensor *head_backward(struct oc_train *train)
 static struct oc_tensor *zero_gradient(struct oc_train *train, const struct oc_param *param)
 {
     struct oc_tensor *dw = oc_gradient(train, param);
-    if (!oc_train_stopped(train)) train->backend->fill(train->backend, dw->array.data, 0, (size_t)dw->bytes);
+    oc_zero(train, dw);
     return dw;
 }
 

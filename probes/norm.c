@@ -1,8 +1,6 @@
 /* Norms, forward and backward: RMSNorm as eager PyTorch writes it, and LayerNorm and RMSNorm as one kernel. */
 #include "probes/train.h"
 
-static const float NORM_EPSILON = 1e-5f;
-
 /* ---- RMSNorm, as eager PyTorch writes it: n = w (x / sqrt(mean(x^2) + epsilon)), the inner part in fp32 ---- */
 
 static struct oc_tensor *eager_norm(struct oc_train *train, struct oc_param *param, struct oc_tensor *x,
@@ -21,7 +19,7 @@ static struct oc_tensor *eager_norm(struct oc_train *train, struct oc_param *par
     oc_let_go(train, &square);
     struct oc_tensor *rs = oc_activation(train, block, "rs", OC_FP32, tokens, 1);
     oc_launch(train, OC_OP_rsqrt,
-              &(struct oc_op_root){.n = tokens, .x = mean->array, .y = rs->array, .epsilon = NORM_EPSILON});
+              &(struct oc_op_root){.n = tokens, .x = mean->array, .y = rs->array, .epsilon = OC_NORM_EPSILON});
     struct oc_tensor *xn32 = oc_activation(train, block, half ? "xn32" : "xn", OC_FP32, tokens, h);
     oc_multiply(train, x32, rs, OC_PER_ROW, h, xn32);
     saved->x = oc_save(train, x32);
@@ -112,7 +110,7 @@ static struct oc_op_norm norm_args(const struct oc_train *train, const struct oc
                               .w = param->weight->array,
                               .width = train->hidden,
                               .rows = train->tokens,
-                              .epsilon = NORM_EPSILON,
+                              .epsilon = OC_NORM_EPSILON,
                               .center = train->layernorm};
     if (param->bias) args.b = param->bias->weight->array;
     return args;

@@ -23,8 +23,10 @@ struct oc_scalars {
     double lost_bf16, lost_fp16; /* ... that would have, were the weight kept in that type alone */
 };
 
-#define OC_USUAL_SCALE 65536.0f /* what torch.amp.GradScaler begins with */
-enum { OC_CHUNK = 1024 };       /* elements that one piece of a counting kernel goes through */
+#define OC_USUAL_SCALE  65536.0f /* what torch.amp.GradScaler begins with */
+#define OC_ROPE_BASE    10000.0f
+#define OC_NORM_EPSILON 1e-5f
+enum { OC_CHUNK = 1024 }; /* elements that one piece of a counting kernel goes through */
 
 struct oc_op_init { /* x[n] = mean + deviation x (a normal number made from seed and index) */
     int64_t n;

@@ -282,8 +282,8 @@ static void zero_grad(struct oc_train *train)
             param->grad = NULL;
         else if (train->plan->c.run_zero_grad_to_none && !oc_ddp_keeps_gradients(train))
             oc_let_go(train, &param->grad);
-        else if (!oc_train_stopped(train))
-            train->backend->fill(train->backend, param->grad->array.data, 0, (size_t)param->grad->bytes);
+        else
+            oc_zero(train, param->grad);
     }
 }
 

@@ -272,6 +272,11 @@ bool oc_train_stopped(const struct oc_train *train)
     return train->cancelled || train->books->out_of_memory || train->backend->failed;
 }
 
+void oc_zero(struct oc_train *train, const struct oc_tensor *tensor)
+{
+    if (!oc_train_stopped(train)) train->backend->fill(train->backend, tensor->array.data, 0, (size_t)tensor->bytes);
+}
+
 void oc_launch(struct oc_train *train, enum oc_op op, const void *args)
 {
     if (oc_train_stopped(train)) return;

@@ -196,8 +196,7 @@ static void make_sums(struct oc_train *train, int u)
 /* The unit's gradients, into the input of the reduce-scatter; they are freed. */
 static void take_gradients(struct oc_train *train, int u, const struct oc_tensor *input)
 {
-    if (!oc_train_stopped(train))
-        train->backend->fill(train->backend, input->array.data, 0, (size_t)input->bytes); /* padding */
+    oc_zero(train, input); /* padding */
     for (int i = first_of(train, u); i < train->n_params; i = next_of(train, u, i)) {
         struct oc_param *param = &train->params[i];
         struct oc_tensor **grad = train->shards->sums[i] ? &train->shards->sums[i] : &param->grad;

@@ -34,11 +34,9 @@ static struct group group_of(struct oc_train *train, int64_t kv_head)
  */
 static struct oc_matrix query(const struct group *group, struct oc_array array)
 {
-    const struct oc_train *train = group->train;
-    struct oc_tensor whole = {.array = array};
-    array = oc_tensor_view(&whole, (uint64_t)(group->first * train->head_dim), 0).array;
-    return (struct oc_matrix){
-        .array = array, .row = train->q, .column = 1, .sample = train->seq * train->q, .head = train->head_dim};
+    const struct oc_tensor whole = {.array = array},
+                           own = oc_tensor_view(&whole, (uint64_t)(group->first * group->train->head_dim), 0);
+    return oc_heads_matrix(group->train, &own);
 }
 
 static struct oc_matrix key(const struct group *group, struct oc_array array)
@@ -51,12 +49,9 @@ static struct oc_matrix key(const struct group *group, struct oc_array array)
 
 static struct oc_matrix square(const struct group *group, struct oc_array array)
 {
-    const struct oc_train *train = group->train;
-    const int64_t size = train->seq * train->seq;
-    struct oc_tensor whole = {.array = array};
-    array = oc_tensor_view(&whole, (uint64_t)(group->first * size), 0).array;
-    return (struct oc_matrix){
-        .array = array, .row = train->seq, .column = 1, .sample = train->heads * size, .head = size};
+    const int64_t size = group->train->seq * group->train->seq;
+    const struct oc_tensor whole = {.array = array}, own = oc_tensor_view(&whole, (uint64_t)(group->first * size), 0);
+    return oc_scores_matrix(group->train, &own);
 }
 
 static void multiply(const struct group *group, struct oc_matrix a, struct oc_matrix b, struct oc_matrix c,

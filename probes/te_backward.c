@@ -3,7 +3,6 @@
 #include "probes/te.h"
 
 static const char *const ATTENTION = "layers.attention", *const MLP = "layers.mlp";
-static const float ROPE_BASE = 10000.0f;
 
 /* dF of dy, from what the activation read. */
 static struct oc_tensor *activation_backward(struct oc_train *train, const struct oc_tensor *fc1,
@@ -97,7 +96,7 @@ static struct oc_tensor *join(struct oc_train *train, struct oc_tensor *apart)
                                   .y_first = column,
                                   .head_dim = train->head_dim,
                                   .seq = train->seq,
-                                  .base = ROPE_BASE,
+                                  .base = OC_ROPE_BASE,
                                   .turn = train->rope && i < 2 ? -1 : 0};
         oc_launch(train, OC_OP_turn, &args);
         column += widths[i];

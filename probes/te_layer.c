@@ -3,7 +3,6 @@
 #include "probes/te.h"
 
 static const char *const ATTENTION = "layers.attention", *const MLP = "layers.mlp";
-static const float ROPE_BASE = 10000.0f;
 
 /* Columns of *qkv as a tensor of their own, turned by their positions or as they are. */
 static struct oc_tensor *take_columns(struct oc_train *train, const char *name, const struct oc_tensor *qkv,
@@ -19,7 +18,7 @@ static struct oc_tensor *take_columns(struct oc_train *train, const char *name, 
                               .y_pitch = width,
                               .head_dim = train->head_dim,
                               .seq = train->seq,
-                              .base = ROPE_BASE,
+                              .base = OC_ROPE_BASE,
                               .turn = turn};
     oc_launch(train, OC_OP_turn, &args);
     return y;

@@ -2,26 +2,9 @@
  * that makes them. */
 #include "probes/te.h"
 
-static const float NORM_EPSILON = 1e-5f;
-
 static struct oc_matrix plain(struct oc_array array, int64_t columns)
 {
     return (struct oc_matrix){.array = array, .row = columns, .column = 1};
-}
-
-static void multiply(struct oc_train *train, struct oc_matrix a, struct oc_matrix b, struct oc_matrix c, int64_t rows,
-                     int64_t columns, int64_t inner, bool accumulate)
-{
-    struct oc_op_matmul args = {.n = ((rows + 63) / 64) * ((columns + 63) / 64),
-                                .rows = rows,
-                                .columns = columns,
-                                .inner = inner,
-                                .heads = 1,
-                                .a = a,
-                                .b = b,
-                                .c = c,
-                                .accumulate = accumulate};
-    oc_launch(train, OC_OP_matmul, &args);
 }
 
 void oc_te_product(struct oc_train *train, const struct oc_tensor *x, const struct oc_param *param, int64_t first,
@@ -29,8 +12,8 @@ void oc_te_product(struct oc_train *train, const struct oc_tensor *x, const stru
 {
     const struct oc_tensor weight =
         oc_tensor_view(param->weight, (uint64_t)(first * param->columns), (uint64_t)(rows * param->columns));
-    multiply(train, plain(x->array, param->columns), oc_transposed(plain(weight.array, param->columns)),
-             plain(y->array, rows), train->tokens, rows, param->columns, false);
+    oc_product(train, plain(x->array, param->columns), oc_transposed(plain(weight.array, param->columns)),
+               plain(y->array, rows), train->tokens, rows, param->columns, false);
     if (!bias || !param->bias) return;
     struct oc_op_bias args = {.n = (int64_t)y->elements, .y = y->array, .width = rows};
     args.b = oc_tensor_view(param->bias->weight, (uint64_t)first, (uint64_t)rows).array;
@@ -40,15 +23,15 @@ void oc_te_product(struct oc_train *train, const struct oc_tensor *x, const stru
 void oc_te_input_gradient(struct oc_train *train, const struct oc_tensor *dy, const struct oc_param *param,
                           const struct oc_tensor *dx)
 {
-    multiply(train, plain(dy->array, param->rows), plain(param->weight->array, param->columns),
-             plain(dx->array, param->columns), train->tokens, param->columns, param->rows, false);
+    oc_product(train, plain(dy->array, param->rows), plain(param->weight->array, param->columns),
+               plain(dx->array, param->columns), train->tokens, param->columns, param->rows, false);
 }
 
 void oc_te_weight_gradient(struct oc_train *train, const struct oc_tensor *dy, const struct oc_tensor *x,
                            const struct oc_param *param)
 {
-    multiply(train, oc_transposed(plain(dy->array, param->rows)), plain(x->array, param->columns),
-             plain(param->grad->array, param->columns), param->rows, param->columns, train->tokens, true);
+    oc_product(train, oc_transposed(plain(dy->array, param->rows)), plain(x->array, param->columns),
+               plain(param->grad->array, param->columns), param->rows, param->columns, train->tokens, true);
     if (!param->bias) return;
     struct oc_op_reduce args = {.n = param->bias->columns,
                                 .x = dy->array,
@@ -66,7 +49,7 @@ static struct oc_op_norm norm_args(const struct oc_train *train, const struct oc
                               .w = param->weight->array,
                               .width = train->hidden,
                               .rows = train->te->rows,
-                              .epsilon = NORM_EPSILON,
+                              .epsilon = OC_NORM_EPSILON,
                               .center = train->layernorm,
                               .accumulate = 1};
     if (param->bias) args.b = param->bias->weight->array;

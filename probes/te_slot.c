@@ -1,9 +1,5 @@
 /* A slot of the schedule: the forward or the backward of one micro-batch through one model chunk. */
-#include <stdlib.h>
-
 #include "probes/te.h"
-
-enum { TOKENS_IN_USE = 61 }; /* a small alphabet, as in micro_batch.c */
 
 struct oc_te_slot *oc_te_kept(struct oc_train *train, const struct oc_slot *slot)
 {
@@ -48,15 +44,6 @@ static struct oc_op_embedding embedding_args(const struct oc_train *train, const
         .ids = kept->ids->array, .width = train->hidden, .tokens = train->te->rows, .seq = train->seq};
 }
 
-/* In place; the mask is kept. */
-static void drop_embedding(struct oc_train *train, struct oc_te_slot *kept, const struct oc_tensor *x)
-{
-    struct oc_tensor *mask = oc_dropout_mask(train, "embedding", x);
-    oc_drop_in_place(train, train->dropout, oc_seed(train, -1, OC_SITE_EMBEDDING), x, mask);
-    kept->mask = oc_tensor_save(train->books, mask);
-    oc_let_go(train, &mask);
-}
-
 /* On another chunk than the first: received, and as good as any numbers. */
 static struct oc_tensor *chunk_input(struct oc_train *train, const struct oc_te_chunk *chunk, struct oc_te_slot *kept)
 {
@@ -78,7 +65,7 @@ static struct oc_tensor *chunk_input(struct oc_train *train, const struct oc_te_
     args.table = oc_train_end(train, OC_P_EMBEDDING)->weight->array;
     if (position) args.positions = position->weight->array;
     oc_launch(train, OC_OP_embedding, &args);
-    if (train->dropout > 0) drop_embedding(train, kept, x);
+    if (train->dropout > 0) kept->mask = oc_drop_embedding(train, x);
     return x;
 }
 

@@ -268,8 +268,7 @@ static void begin(struct oc_train *train)
     struct oc_te *te = train->te;
     oc_train_at(train, OC_PH_START, OC_PART_NONE, -1);
     for (int i = 0; i < te->n_outliving; i++) oc_let_go(train, &te->outliving[i]);
-    const struct oc_tensor *grads = te->main_grads;
-    if (!oc_train_stopped(train)) train->backend->fill(train->backend, grads->array.data, 0, (size_t)grads->bytes);
+    oc_zero(train, te->main_grads);
     if (train->step > 0) return;
     const int sm = train->plan->sm;
     keep(train, "te_workspace", OC_INT8, sm == 0 ? 0 : sm >= 90 ? (32u << 20) + 1024 : 4u << 20);

@@ -145,6 +145,9 @@ bool oc_train_stopped(const struct oc_train *train);
 /* Runs a kernel unless the step has stopped; now and then calls progress. */
 void oc_launch(struct oc_train *train, enum oc_op op, const void *args);
 
+/* Fills a tensor with zeros, unless the step has stopped. */
+void oc_zero(struct oc_train *train, const struct oc_tensor *tensor);
+
 double oc_seconds(void); /* on the monotonic clock */
 
 /* ---- blocks.c ---- */
@@ -191,6 +194,10 @@ void oc_dropout_backward(struct oc_train *train, float rate, const struct oc_ten
                          const struct oc_tensor *y);
 
 /* ---- norm.c, linear.c ---- */
+
+/* c [rows, columns] = a [rows, inner] x b [inner, columns], or that added to c. */
+void oc_product(struct oc_train *train, struct oc_matrix a, struct oc_matrix b, struct oc_matrix c, int64_t rows,
+                int64_t columns, int64_t inner, bool accumulate);
 
 struct oc_tensor *oc_norm(struct oc_train *train, struct oc_param *param, struct oc_tensor *x,
                           struct oc_norm_saved *saved);
@@ -246,6 +253,9 @@ bool oc_ddp_forgets_gradients(const struct oc_train *train);
 
 /* Ids and labels of micro-batch train->micro_batch into train->ids and train->labels. */
 void oc_write_data(struct oc_train *train);
+
+/* Drops some of the embedding's output in place; returns the mask, which is saved. */
+struct oc_tensor *oc_drop_embedding(struct oc_train *train, const struct oc_tensor *x);
 
 /* The logits, in whatever type, become their own gradient; adds to the step's loss. */
 void oc_fused_loss(struct oc_train *train, const struct oc_tensor *logits);

@@ -94,7 +94,6 @@ enum oc_effect {
     OC_EFFECT_RANKS,    /* more GPUs */
     OC_EFFECT_TRAINING  /* another optimizer, batch or length: another training */
 };
-const char *oc_effect_name(enum oc_effect effect); /* "same results", ... */
 
 enum { OC_MAX_ADVICE = 12, OC_MAX_CHANGES = 16, OC_MAX_STEPS = 4 };
 

@@ -55,6 +55,10 @@ uint64_t oc_plan_shard(const struct oc_plan *plan, bool expert);
  * Source: Megatron-LM core/transformer/transformer_block.py get_num_layers_to_build. */
 int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 
+/* Layers with experts among `layers` layers from `first` on. Source: megatron --moe-layer-freq, DeepSeek
+ * first_k_dense_replace. */
+int64_t oc_plan_expert_layers(const struct oc_plan *plan, int64_t first, int64_t layers);
+
 /* Whether that chunk begins with the embedding, or ends with the output layer and the loss. */
 bool oc_plan_has_embedding(const struct oc_plan *plan, int64_t stage, int64_t chunk);
 bool oc_plan_has_head(const struct oc_plan *plan, int64_t stage, int64_t chunk);

@@ -34,6 +34,15 @@ int64_t oc_plan_layers(const struct oc_plan *plan, int64_t stage, int64_t chunk)
     return layers;
 }
 
+int64_t oc_plan_expert_layers(const struct oc_plan *plan, int64_t first, int64_t layers)
+{
+    int64_t count = 0;
+    if (!plan->c.model_experts) return 0;
+    for (int64_t i = first; i < first + layers; i++)
+        count += i >= plan->c.model_dense_layers && i % plan->c.model_moe_every == 0;
+    return count;
+}
+
 uint64_t oc_plan_shard(const struct oc_plan *plan, bool expert)
 {
     return (uint64_t)(expert ? plan->expert_shard : plan->shard);
