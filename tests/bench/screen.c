@@ -106,7 +106,7 @@ static void measure_view(struct oc_app *app, struct oc_canvas *canvas, int view)
                 oc_app_key(app, back ? 'h' : 'l');
                 oc_app_draw(app, canvas);
                 times[n++] = now() - begin;
-                while (app->unsettled) oc_app_settle(app);
+                oc_app_settle_all(app);
             }
         }
     snprintf(what, sizeof what, "key to frame, CPU, view %d %s", view + 1, oc_views[view]->title);

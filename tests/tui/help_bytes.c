@@ -104,7 +104,7 @@ long help_bytes_key(struct help_bytes *bytes, struct oc_app *app, int key)
     oc_app_key(app, key);
     long n = help_bytes_show(bytes, app);
     if (!app->unsettled) return n;
-    while (app->unsettled) oc_app_settle(app);
+    oc_app_settle_all(app);
     oc_app_changed(app);
     return n + help_bytes_show(bytes, app);
 }
@@ -164,7 +164,7 @@ void help_bytes_walk(struct help_bytes *bytes, struct oc_app *app, enum oc_optio
             if (oc_option(option)->type == OC_T_BOOL) break; /* it has two, and either key takes the other */
         }
     while (app->undo.at > begin) oc_app_key(app, 'u');
-    while (app->unsettled) oc_app_settle(app);
+    oc_app_settle_all(app);
     oc_app_changed(app);
     help_bytes_show(bytes, app);
 }

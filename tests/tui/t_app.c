@@ -37,7 +37,6 @@ static uint64_t peak(const struct oc_fake_app *f)
     return f->app.answer->ranks[0].peak.allocated;
 }
 
-/* Fails unless the drawn screen holds the text. */
 static void changing_precision_changes_everything_at_once(void **state)
 {
     struct oc_fake_app *f = *state;

@@ -320,7 +320,7 @@ static void the_fullest_stage_runs(void **state)
                     "recompute=full", "batch.global=8", "model.tied=true");
     struct oc_app *app = &screen->app;
     char plan[24], text[8192];
-    while (app->unsettled) oc_app_settle(app);
+    oc_app_settle_all(app);
     assert_int_equal(app->answer->verdict.worst_stage, 1);
     app->live = oc_live_start(script);
     app->probe_auto = app->live_dirty = true;

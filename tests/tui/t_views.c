@@ -195,7 +195,7 @@ static void the_fullest_stage_stays_while_others_are_replayed(void **state)
         assert_int_equal(screen->app.unsettled, 2);
         assert_int_equal(oc_app_stage(&screen->app), 0);
         assert_int_equal(ranks[1].reserved, ranks[0].reserved); /* for now */
-        while (screen->app.unsettled) oc_app_settle(&screen->app);
+        oc_app_settle_all(&screen->app);
         assert_int_equal(oc_app_stage(&screen->app), 0);
         assert_int_equal(ranks[1].reserved, ranks[0].reserved / 2);
     }

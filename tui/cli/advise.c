@@ -31,8 +31,7 @@ static void put_numbers(struct oc_buffer *out, const struct oc_advice *advice, e
     oc_putf(out, "%*s", columns[0].width,
             oc_format_amount(advice->verdict.device.high, unit, columns[0].width - 1, text, sizeof text));
     oc_putf(out, "%*s", columns[1].width,
-            oc_format_change(left < 0 ? (uint64_t)-left : 0, left < 0 ? 0 : (uint64_t)left, unit, columns[1].width - 1,
-                             text, sizeof text) +
+            oc_format_signed(left, unit, columns[1].width - 1, text, sizeof text) +
                 (left > 0)); /* room to spare needs no sign */
     oc_putf(out, "%*s", columns[2].width, oc_format_share(advice->operations, text, sizeof text));
     oc_putf(out, "%*s  ", columns[3].width,

@@ -296,14 +296,17 @@ static bool add_word(struct oc_args *args, const char *word, struct oc_error *er
     return true;
 }
 
+bool oc_cli_is_file(const char *word)
+{
+    FILE *file = fopen(word, "rb");
+    if (file) fclose(file);
+    return file != NULL;
+}
+
 /* Whether the first word is a command that was mistyped rather than a file: near one, and no such file is there. */
 static const char *mistyped_command(const char *word)
 {
-    FILE *file = fopen(word, "rb");
-    if (file) {
-        fclose(file);
-        return NULL;
-    }
+    if (oc_cli_is_file(word)) return NULL;
     for (const struct oc_command *command = oc_commands + 1; command->name; command++)
         if (oc_name_distance(word, command->name) <= 2) return command->name;
     return NULL;

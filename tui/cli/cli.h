@@ -96,6 +96,9 @@ void oc_cli_release(struct oc_session *session);
  */
 bool oc_cli_print(const char *text, size_t size);
 
+/* Whether the word names a file that can be opened. */
+bool oc_cli_is_file(const char *word);
+
 /* "oomcast: what is wrong" and the hint, on standard error. */
 void oc_cli_complain(const struct oc_error *error);
 

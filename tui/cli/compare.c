@@ -81,9 +81,7 @@ static void put_option(struct oc_buffer *out, const struct pair *pair, const str
     const struct oc_comparison *c = pair->comparison;
     oc_option_text(&c->a.plan->c, difference->option, a, sizeof a);
     oc_option_text(&c->b.plan->c, difference->option, b, sizeof b);
-    if (difference->alone)
-        oc_format_change(difference->change < 0 ? (uint64_t)-difference->change : 0,
-                         difference->change < 0 ? 0 : (uint64_t)difference->change, pair->unit, 0, alone, sizeof alone);
+    if (difference->alone) oc_format_signed(difference->change, pair->unit, 0, alone, sizeof alone);
     oc_putf(out, "  %-28s %14.14s %14.14s %17s\n", oc_option(difference->option)->key, a[0] ? a : "-", b[0] ? b : "-",
             alone);
 }

@@ -27,6 +27,9 @@ struct oc_probe_run {
 /* "done", "oom", "cancelled", "failed". */
 const char *oc_probe_event(enum oc_probe_status status);
 
+/* part / whole; 0 of nothing. */
+double oc_probe_share(double part, double whole);
+
 /* Everything, as one line of JSON; for people; and what fits in one write of a pipe that many ranks share. */
 void oc_probe_put_json(const struct oc_probe_run *run, struct oc_buffer *out);
 void oc_probe_put_text(const struct oc_probe_run *run, struct oc_buffer *out);

@@ -15,7 +15,7 @@ const char *oc_probe_event(enum oc_probe_status status)
     return events[status];
 }
 
-static double share(double part, double whole)
+double oc_probe_share(double part, double whole)
 {
     return whole > 0 ? part / whole : 0;
 }
@@ -52,11 +52,11 @@ static void put_numerics_json(struct oc_json *json, const struct oc_probe_result
     oc_json_number(json, "gradient_norm", n->norm);
     oc_json_number(json, "loss_scale", n->loss_scale);
     oc_json_signed(json, "skipped_steps", n->skipped);
-    oc_json_number(json, "fp16_underflow_unscaled", share(n->flushed, n->gradients));
-    oc_json_number(json, "fp16_underflow_scaled", share(n->flushed_scaled, n->gradients));
-    oc_json_number(json, "updates_lost", share(n->lost, n->updates));
-    oc_json_number(json, "updates_lost_bf16_no_master", share(n->lost_bf16, n->updates));
-    oc_json_number(json, "updates_lost_fp16_no_master", share(n->lost_fp16, n->updates));
+    oc_json_number(json, "fp16_underflow_unscaled", oc_probe_share(n->flushed, n->gradients));
+    oc_json_number(json, "fp16_underflow_scaled", oc_probe_share(n->flushed_scaled, n->gradients));
+    oc_json_number(json, "updates_lost", oc_probe_share(n->lost, n->updates));
+    oc_json_number(json, "updates_lost_bf16_no_master", oc_probe_share(n->lost_bf16, n->updates));
+    oc_json_number(json, "updates_lost_fp16_no_master", oc_probe_share(n->lost_fp16, n->updates));
     oc_json_close(json);
 }
 

@@ -4,11 +4,6 @@
 
 #include "tui/cli/probe.h"
 
-static double share(double part, double whole)
-{
-    return whole > 0 ? part / whole : 0;
-}
-
 static void put_line(struct oc_buffer *out, const char *name, uint64_t model, uint64_t measured, enum oc_unit unit)
 {
     char a[OC_BYTES_TEXT], b[OC_BYTES_TEXT], c[OC_BYTES_TEXT];
@@ -56,7 +51,8 @@ static void put_resident(const struct oc_probe_run *run, struct oc_buffer *out)
     if (!run->result.resident) return;
     uint64_t peak = rank->peak.allocated;
     if (rank->first_peak.allocated > peak) peak = rank->first_peak.allocated;
-    snprintf(note, sizeof note, "%.1f %% of allocated", 100 * share((double)run->result.resident, (double)peak));
+    snprintf(note, sizeof note, "%.1f %% of allocated",
+             100 * oc_probe_share((double)run->result.resident, (double)peak));
     put_amount(out, "resident (VmHWM)", run->result.resident, run->args->unit, note);
 }
 
@@ -112,12 +108,12 @@ static void put_numerics(const struct oc_probe_run *run, struct oc_buffer *out)
     oc_putf(out,
             "\n  gradients that fp16 holds as zero     %6.2f %%\n"
             "    with the loss scaled by 65536 first %6.2f %%\n",
-            100 * share(n->flushed, n->gradients), 100 * share(n->flushed_scaled, n->gradients));
-    oc_putf(out, "  updates lost to rounding, this run    %6.2f %% (%s %s)\n", 100 * share(n->lost, n->updates),
-            oc_dtype_name(dt->master != OC_NONE ? dt->master : dt->weights),
+            100 * oc_probe_share(n->flushed, n->gradients), 100 * oc_probe_share(n->flushed_scaled, n->gradients));
+    oc_putf(out, "  updates lost to rounding, this run    %6.2f %% (%s %s)\n",
+            100 * oc_probe_share(n->lost, n->updates), oc_dtype_name(dt->master != OC_NONE ? dt->master : dt->weights),
             dt->master != OC_NONE ? "master copies" : "weights");
     oc_putf(out, "    with 16-bit weights and no master   %6.2f %% in bf16, %.2f %% in fp16\n",
-            100 * share(n->lost_bf16, n->updates), 100 * share(n->lost_fp16, n->updates));
+            100 * oc_probe_share(n->lost_bf16, n->updates), 100 * oc_probe_share(n->lost_fp16, n->updates));
     if (n->loss_scale > 1 || n->skipped > 0)
         oc_putf(out, "  steps skipped, gradients overflowed   %6d   (the loss scale is now %.0f)\n", n->skipped,
                 n->loss_scale);

@@ -59,19 +59,12 @@ static bool read_axis(struct axis *axis, const char *text, struct oc_error *erro
     }
 }
 
-static bool is_file(const char *word)
-{
-    FILE *file = fopen(word, "rb");
-    if (file) fclose(file);
-    return file != NULL;
-}
-
 /* Words with '=' that name no file are the axes; the others stay files. */
 static bool read_axes(struct sweep *sweep, struct oc_args *args, struct oc_error *error)
 {
     int files = 0;
     for (int i = 0; i < args->n_words; i++) {
-        if (!strchr(args->words[i], '=') || is_file(args->words[i])) {
+        if (!strchr(args->words[i], '=') || oc_cli_is_file(args->words[i])) {
             args->words[files++] = args->words[i];
             continue;
         }

@@ -5,17 +5,6 @@
 #include "tui/cli/cli.h"
 #include "tui/screen/theme_check.h"
 
-static bool is_builtin(const char *name)
-{
-    struct oc_theme theme;
-    char folder[300], path[600];
-    const bool found = oc_theme_folder(folder, sizeof folder);
-    if (snprintf(path, sizeof path, "%s/%s.json", found ? folder : "", name) >= (int)sizeof path) return false;
-    FILE *file = fopen(path, "rb");
-    if (file) fclose(file);
-    return !file && oc_theme_open(&theme, name, NULL);
-}
-
 static void put_check(const char *name, const struct oc_theme *theme, struct oc_buffer *out)
 {
     static const struct {
@@ -50,14 +39,12 @@ enum oc_exit oc_cli_themes(const struct oc_args *args, struct oc_buffer *out, st
     }
     for (int i = 0; i < n; i++) {
         struct oc_theme theme;
-        char folder[300];
+        char path[600];
         if (!oc_theme_open(&theme, names[i], error)) return OC_EXIT_USAGE;
         if (args->check)
             put_check(names[i], &theme, out);
-        else if (is_builtin(names[i]))
-            oc_putf(out, "%-18s built in\n", names[i]);
-        else if (oc_theme_folder(folder, sizeof folder))
-            oc_putf(out, "%-18s %s/%s.json\n", names[i], folder, names[i]);
+        else
+            oc_putf(out, "%-18s %s\n", names[i], oc_theme_users(names[i], path, sizeof path) ? path : "built in");
     }
     return OC_EXIT_DONE;
 }

@@ -197,7 +197,7 @@ static bool replay_step(struct oc_app *app, struct oc_buffer *out, struct oc_err
         return oc_fail(error, OC_E_INTERNAL, "lesson %s, step %d holds before it is done", state->lesson.name,
                        state->step + 1);
     if (!oc_lessons_act(app, error)) return false;
-    while (app->unsettled) oc_app_settle(app);
+    oc_app_settle_all(app);
     oc_lessons_look(app);
     oc_putf(out, "  > %s\n", step->act);
     if (!state->done)

@@ -109,6 +109,12 @@ const char *oc_format_change(uint64_t from, uint64_t to, enum oc_unit unit, int 
     return write_amount(to > from ? "+" : "-", to > from ? to - from : from - to, unit, width, text, size);
 }
 
+const char *oc_format_signed(int64_t change, enum oc_unit unit, int width, char *text, size_t size)
+{
+    return oc_format_change(change < 0 ? (uint64_t)-change : 0, change < 0 ? 0 : (uint64_t)change, unit, width, text,
+                            size);
+}
+
 const char *oc_format_bytes(uint64_t bytes, enum oc_unit unit, char *text, size_t size)
 {
     char number[OC_BYTES_TEXT];

@@ -29,6 +29,9 @@ const char *oc_format_amount(uint64_t bytes, enum oc_unit unit, int width, char 
 /* to - from with its sign, "+3.65" or "-1.75", in at most `width` columns; "0" when both are the same. */
 const char *oc_format_change(uint64_t from, uint64_t to, enum oc_unit unit, int width, char *text, size_t size);
 
+/* The same for a change that is known as such. */
+const char *oc_format_signed(int64_t change, enum oc_unit unit, int width, char *text, size_t size);
+
 /* A count with thousands separated: "938,741,760". */
 const char *oc_format_count(uint64_t count, char *text, size_t size);
 

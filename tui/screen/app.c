@@ -37,7 +37,9 @@ static struct oc_alloc *alloc_of(const struct oc_app *app, const struct oc_plan 
     return app->alloc[plan->c.allocator_expandable_segments ? 1 : 0];
 }
 
-bool oc_app_answer(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer, struct oc_error *error)
+/* Every stage replayed through the allocator that the plan asks for. */
+static bool answer_whole(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer,
+                         struct oc_error *error)
 {
     if (!app->model->resolve(config, &answer->plan, NULL, error)) return false;
     return app->model->answer(config, answer, NULL, alloc_of(app, &answer->plan), error);
@@ -72,7 +74,7 @@ static void replay(struct oc_app *app, struct oc_answer *answer, int stage)
 static bool answer_current(struct oc_app *app, struct oc_answer *answer, struct oc_error *error)
 {
     const struct oc_config *config = &oc_app_case(app)->config;
-    if (!is_lazy(app)) return oc_app_answer(app, config, answer, error);
+    if (!is_lazy(app)) return answer_whole(app, config, answer, error);
     if (!app->model->answer(config, answer, NULL, NULL, error)) return false;
     const int64_t stages[2] = {answer->verdict.worst_stage, app->answer->verdict.worst_stage};
     memset(app->replayed, 0, sizeof app->replayed);
@@ -91,6 +93,11 @@ bool oc_app_settle(struct oc_app *app)
     if (app->unsettled > 0) return false;
     app->model->explain(app->answer, &app->reason);
     return true;
+}
+
+void oc_app_settle_all(struct oc_app *app)
+{
+    while (app->unsettled) oc_app_settle(app);
 }
 
 /* On failure the last answer stays and is marked stale. */
@@ -178,6 +185,12 @@ int64_t oc_app_stage(const struct oc_app *app)
     return app->stage >= 0 && app->stage < app->answer->n_ranks ? app->stage : app->answer->verdict.worst_stage;
 }
 
+void oc_app_move_stage(struct oc_app *app, int by)
+{
+    const int64_t stage = oc_app_stage(app) + by;
+    if (stage >= 0 && stage < app->answer->n_ranks) app->stage = stage;
+}
+
 const struct oc_ledger *oc_app_ledger(const struct oc_app *app, const struct oc_answer *answer, int64_t stage)
 {
     struct oc_error error;
@@ -232,7 +245,7 @@ bool oc_app_open(struct oc_app *app, const char *path, struct oc_error *error)
         return oc_fail(error, OC_E_INTERNAL, input ? "this session opens no files" : "out of memory");
     }
     if (!app->host->open(app->host->user, path, input, error) ||
-        !oc_app_answer(app, &input->c.config, app->spare, error) || !oc_undo_start(&undo, &input->c)) {
+        !app->model->answer(&input->c.config, app->spare, NULL, NULL, error) || !oc_undo_start(&undo, &input->c)) {
         free(input);
         return false;
     }
@@ -344,7 +357,7 @@ static void normal(struct oc_app *app, enum oc_request request)
     case OC_REQ_HELP: app->mode = OC_MODE_HELP; break;
     case OC_REQ_CANCEL: app->message[0] = '\0'; break;
     case OC_REQ_REDRAW: app->repaint = true; break;
-    case OC_REQ_QUIT: oc_command_quit(app); break;
+    case OC_REQ_QUIT: oc_command_run(app, "quit", false); break;
     case OC_REQUESTS: break;
     }
 }

@@ -48,7 +48,7 @@ enum oc_mode {
     OC_MODE_WHY,
     OC_MODE_FIXES,  /* the list of app->fixes */
     OC_MODE_TEXT,   /* a text that was asked for, app->shown */
-    OC_MODE_CONFIRM /* y or n, to app->question_text */
+    OC_MODE_CONFIRM /* y or n, to app->confirm */
 };
 
 /* Something that is asked on the prompt's row. */
@@ -161,13 +161,12 @@ void oc_app_end(struct oc_app *app);
 void oc_app_key(struct oc_app *app, int key);
 void oc_app_request(struct oc_app *app, enum oc_request request);
 
-/* The answer to any configuration, every stage replayed through the allocator that its plan asks for. */
-bool oc_app_answer(struct oc_app *app, const struct oc_config *config, struct oc_answer *answer,
-                   struct oc_error *error);
-
 /* Replays one more stage of the answer. True when that was the last one and the screen may look different now; false
  * when there is more to do, or nothing (app->unsettled says which). */
 bool oc_app_settle(struct oc_app *app);
+
+/* Replays all that are left. */
+void oc_app_settle_all(struct oc_app *app);
 
 /* Tells the lanes about the current plan when it has changed. Call after drawing: it computes the probe's shape. The
  * flags live_dirty and probe_now say whether there is anything to tell; it clears them. True when results of this plan
@@ -180,6 +179,9 @@ enum oc_option_id oc_app_option(const struct oc_app *app);
 
 /* The stage that views look at, of the answer: the chosen one, or the worst. */
 int64_t oc_app_stage(const struct oc_app *app);
+
+/* Chooses the stage `by` further; nothing happens past the ends. */
+void oc_app_move_stage(struct oc_app *app, int by);
 
 /* The ledger of one stage of app->answer or of app->base, made when it is asked for and kept until another is. NULL
  * when it cannot be made. */

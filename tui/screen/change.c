@@ -178,7 +178,7 @@ void oc_change_base(struct oc_app *app)
 {
     app->has_base = !app->has_base;
     if (app->has_base) {
-        while (app->unsettled) oc_app_settle(app);
+        oc_app_settle_all(app);
         *app->base = *app->answer;
         app->base_case = app->answered;
     }
@@ -193,7 +193,7 @@ void oc_change_swap(struct oc_app *app)
         return;
     }
     struct oc_case base = app->base_case;
-    while (app->unsettled) oc_app_settle(app);
+    oc_app_settle_all(app);
     uint64_t peak = worst(app->answer)->peak.allocated;
     *app->base = *app->answer;
     app->base_case = app->answered;

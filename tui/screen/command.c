@@ -327,8 +327,3 @@ void oc_command_offer(struct oc_app *app, const char *text)
     oc_command_complete(app, line, sizeof line, offers, sizeof offers);
     oc_app_say(app, false, "%s", offers);
 }
-
-void oc_command_quit(struct oc_app *app)
-{
-    oc_command_run(app, "quit", false);
-}

@@ -43,7 +43,4 @@ bool oc_command_run(struct oc_app *app, const char *line, bool force);
 /* Completes the last word of a line: as far as all that fit agree. `offers` lists them, "" when there is one. */
 void oc_command_complete(struct oc_app *app, char *line, size_t size, char *offers, size_t offers_size);
 
-/* Leaves the program, after asking when something was changed and not saved. */
-void oc_command_quit(struct oc_app *app);
-
 #endif

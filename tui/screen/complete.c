@@ -79,7 +79,7 @@ static void offer_exports(struct offers *offers)
     int n;
     const struct oc_exporter *rows = oc_exporters(&n);
     for (int i = 0; i < n; i++) offer(offers, rows[i].name);
-    for (const char *const *name = oc_output_names; *name; name++) offer(offers, *name);
+    for (int i = 0; oc_output_name(i); i++) offer(offers, oc_output_name(i));
 }
 
 static void offer_from_host(const struct oc_app *app, struct offers *offers, enum oc_argument kind)

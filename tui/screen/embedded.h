@@ -15,4 +15,7 @@ struct oc_embedded {
 /* In the order of their names. */
 extern const struct oc_embedded oc_embedded_themes[], oc_embedded_lessons[];
 
+/* The built-in theme of that name, or NULL. */
+const struct oc_embedded *oc_theme_builtin(const char *name);
+
 #endif

@@ -57,3 +57,21 @@ void oc_layout_stack(int rows, const struct oc_block *blocks, int n, int *height
         }
     }
 }
+
+int oc_layout_top(int top, int focus, int n, int rows)
+{
+    if (top > focus) top = focus;
+    if (top < focus - rows + 1) top = focus - rows + 1;
+    if (top > n - rows) top = n - rows;
+    return top < 0 ? 0 : top;
+}
+
+int oc_layout_move(int focus, int by, int n)
+{
+    const int last = n - 1;
+    if (by > 0)
+        focus = by > last - focus ? last : focus + by;
+    else
+        focus = -by > focus ? 0 : focus + by;
+    return focus < 0 ? 0 : focus;
+}

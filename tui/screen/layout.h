@@ -32,4 +32,11 @@ struct oc_block {
  * 0. */
 void oc_layout_stack(int rows, const struct oc_block *blocks, int n, int *heights);
 
+/* The first of `n` rows to show in `rows` lines, as near to `top` as it can be: the one with the focus is in sight and
+ * no line stays empty that need not. */
+int oc_layout_top(int top, int focus, int n, int rows);
+
+/* The focus `by` rows further in a list of `n`; it stops at the ends, and is 0 in an empty list. */
+int oc_layout_move(int focus, int by, int n);
+
 #endif

@@ -7,12 +7,13 @@
 #include "tui/report/report.h"
 #include "tui/screen/host.h"
 
-/* What a function writes to a FILE, as a buffer's text. */
-static void capture(const struct oc_canvas *canvas, void (*write)(const struct oc_canvas *, FILE *),
-                    struct oc_buffer *out)
+/* What a function writes of the screen to a FILE, as a buffer's text. */
+static void capture(struct oc_app *app, void (*write)(const struct oc_canvas *, FILE *), struct oc_buffer *out)
 {
+    const struct oc_canvas *canvas = app->host ? app->host->canvas(app->host->user) : NULL;
     char *text = NULL;
     size_t size = 0;
+    if (!canvas) return;
     FILE *file = open_memstream(&text, &size);
     if (!file) {
         out->failed = true;
@@ -29,35 +30,35 @@ static void write_rows(const struct oc_canvas *canvas, FILE *out)
     for (int y = 0; y < canvas->height; y++) oc_canvas_write_row(canvas, y, out);
 }
 
-static const struct oc_canvas *canvas_of(struct oc_app *app)
-{
-    return app->host ? app->host->canvas(app->host->user) : NULL;
-}
-
 static void write_text(struct oc_app *app, struct oc_buffer *out)
 {
-    if (canvas_of(app)) capture(canvas_of(app), write_rows, out);
+    capture(app, write_rows, out);
 }
 
 static void write_screen(struct oc_app *app, struct oc_buffer *out)
 {
-    if (canvas_of(app)) capture(canvas_of(app), oc_canvas_write, out);
+    capture(app, oc_canvas_write, out);
 }
 
 static void write_svg(struct oc_app *app, struct oc_buffer *out)
 {
-    if (canvas_of(app)) capture(canvas_of(app), oc_canvas_picture, out);
+    capture(app, oc_canvas_picture, out);
+}
+
+static struct oc_report report_of(const struct oc_app *app)
+{
+    return (struct oc_report){.input = app->input, .answer = app->answer, .reason = &app->reason};
 }
 
 static void write_json(struct oc_app *app, struct oc_buffer *out)
 {
-    struct oc_report report = {.input = app->input, .answer = app->answer, .reason = &app->reason};
+    const struct oc_report report = report_of(app);
     oc_report_json(&report, out);
 }
 
 static void write_markdown(struct oc_app *app, struct oc_buffer *out)
 {
-    struct oc_report report = {.input = app->input, .answer = app->answer, .reason = &app->reason};
+    const struct oc_report report = report_of(app);
     oc_report_markdown(&report, out);
 }
 
@@ -72,7 +73,10 @@ static const struct {
 
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
-const char *const oc_output_names[] = {"text", "screen", "markdown", "svg", "json", NULL};
+const char *oc_output_name(int i)
+{
+    return i < OUTPUTS ? outputs[i].name : NULL;
+}
 
 bool oc_output_write(struct oc_app *app, const char *name, char *title, size_t size, struct oc_buffer *out)
 {

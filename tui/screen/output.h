@@ -7,8 +7,8 @@
 #include "tui/report/buffer.h"
 #include "tui/screen/app.h"
 
-/* Forms of the view; ended by NULL. Those of the configuration are oc_exporters(). */
-extern const char *const oc_output_names[];
+/* The name of form `i` of the view, NULL behind the last. Those of the configuration are oc_exporters(). */
+const char *oc_output_name(int i);
 
 /* Writes one of them. False when there is none of that name, and app->message says which there are. */
 bool oc_output_write(struct oc_app *app, const char *name, char *title, size_t size, struct oc_buffer *out);

@@ -26,14 +26,20 @@ static void page_text(struct pager *pager, int indent, enum oc_role role, const 
     pager->row += rows;
 }
 
+/* A name in a column of `width`, and what it does. */
+static void page_pair(struct pager *pager, int width, const char *name, const char *help)
+{
+    int shown = pager->row - pager->scroll;
+    if (shown >= 0 && shown < pager->rect.h)
+        oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, width, OC_ROLE_HINT_KEY, name);
+    page_text(pager, width + 2, OC_ROLE_TEXT, help);
+}
+
 static void page_keys(struct pager *pager, enum oc_request request, const char *help)
 {
     char keys[64];
-    int shown = pager->row - pager->scroll;
     oc_request_keys(request, keys, sizeof keys);
-    if (shown >= 0 && shown < pager->rect.h)
-        oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 12, OC_ROLE_HINT_KEY, keys);
-    page_text(pager, 14, OC_ROLE_TEXT, help);
+    page_pair(pager, 12, keys, help);
 }
 
 /* What keys mean in views that have keys of their own. */
@@ -56,11 +62,8 @@ static void page_commands(struct pager *pager)
     page_text(pager, 0, OC_ROLE_TITLE, "Commands, after :");
     for (const struct oc_command_row *row = oc_command_rows; row->name; row++) {
         char text[64];
-        int shown = pager->row - pager->scroll;
         snprintf(text, sizeof text, "%s %s", row->name, row->arguments);
-        if (shown >= 0 && shown < pager->rect.h)
-            oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 19, OC_ROLE_HINT_KEY, text);
-        page_text(pager, 21, OC_ROLE_TEXT, row->help);
+        page_pair(pager, 19, text, row->help);
     }
 }
 
@@ -68,13 +71,7 @@ static void page_mouse(struct pager *pager)
 {
     page_text(pager, 0, OC_ROLE_TEXT, "");
     page_text(pager, 0, OC_ROLE_TITLE, "Mouse");
-    for (int i = 0; i < oc_n_mouse_rows; i++) {
-        int shown = pager->row - pager->scroll;
-        if (shown >= 0 && shown < pager->rect.h)
-            oc_canvas_text(pager->canvas, pager->rect.x + 1, pager->rect.y + shown, 19, OC_ROLE_HINT_KEY,
-                           oc_mouse_rows[i].what);
-        page_text(pager, 21, OC_ROLE_TEXT, oc_mouse_rows[i].help);
-    }
+    for (int i = 0; i < oc_n_mouse_rows; i++) page_pair(pager, 19, oc_mouse_rows[i].what, oc_mouse_rows[i].help);
 }
 
 /* A view's number is explained by its name. */

@@ -4,6 +4,7 @@
 
 #include "tui/report/units.h"
 #include "tui/screen/edit.h"
+#include "tui/screen/layout.h"
 
 /* Whether the option is the first of the table with its section's name. */
 static bool begins_section(int id)
@@ -165,10 +166,7 @@ void oc_panel_draw(struct oc_panel *panel, struct oc_canvas *canvas, struct oc_r
     struct oc_panel_row rows[OC_PANEL_ROWS];
     int n = oc_panel_rows(panel, rows), focus = focus_index(panel, rows, n);
     if (rect.h <= 0 || rect.w <= 0) return;
-    if (panel->top > focus) panel->top = focus;
-    if (panel->top < focus - rect.h + 1) panel->top = focus - rect.h + 1;
-    if (panel->top > n - rect.h) panel->top = n - rect.h;
-    if (panel->top < 0) panel->top = 0;
+    panel->top = oc_layout_top(panel->top, focus, n, rect.h);
     for (int i = 0; i < rect.h && panel->top + i < n; i++) {
         struct oc_rect line = {rect.x, rect.y + i, rect.w, 1};
         const struct oc_panel_row *row = &rows[panel->top + i];

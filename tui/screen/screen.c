@@ -134,16 +134,11 @@ static const struct oc_canvas *host_canvas(void *user)
 
 /* ---- scripts ---- */
 
-static void settle(struct screen *screen)
-{
-    while (screen->app.unsettled) oc_app_settle(&screen->app);
-}
-
 static void script_key(void *user, int key)
 {
     struct screen *screen = user;
     oc_app_key(&screen->app, key);
-    settle(screen);
+    oc_app_settle_all(&screen->app);
     draw(screen);
     oc_app_live(&screen->app, now_ms());
 }
@@ -151,7 +146,7 @@ static void script_key(void *user, int key)
 static bool script_save(void *user, const char *path, bool picture, struct oc_error *error)
 {
     struct screen *screen = user;
-    settle(screen);
+    oc_app_settle_all(&screen->app);
     draw(screen);
     FILE *file = fopen(path, "w");
     if (!file) return oc_fail(error, OC_E_IO, "%s cannot be written", path);
@@ -189,7 +184,7 @@ static bool script_command(void *user, const char *line, struct oc_error *error)
 {
     struct screen *screen = user;
     bool done = oc_command_run(&screen->app, line, false);
-    settle(screen);
+    oc_app_settle_all(&screen->app);
     draw(screen);
     oc_app_live(&screen->app, now_ms());
     if (done) return true;

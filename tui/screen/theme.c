@@ -227,7 +227,7 @@ static bool letters_differ(const struct oc_theme *theme, const struct source *so
 
 static bool parse(struct oc_theme *theme, const struct source *source);
 
-static const struct oc_embedded *find_builtin(const char *name)
+const struct oc_embedded *oc_theme_builtin(const char *name)
 {
     for (const struct oc_embedded *row = oc_embedded_themes; row->name; row++)
         if (strcmp(row->name, name) == 0) return row;
@@ -241,7 +241,7 @@ static bool read_ground(struct oc_theme *theme, const cJSON *root, const struct 
     const cJSON *background = cJSON_GetObjectItemCaseSensitive(root, "background");
     const cJSON *mono = cJSON_GetObjectItemCaseSensitive(root, "monochrome");
     if (inherits) {
-        const struct oc_embedded *row = cJSON_IsString(inherits) ? find_builtin(inherits->valuestring) : NULL;
+        const struct oc_embedded *row = cJSON_IsString(inherits) ? oc_theme_builtin(inherits->valuestring) : NULL;
         if (!row || source->depth > 4) return fail_at(source, "inherits", "must name a theme that is built in");
         const struct source below = {row->name, (const char *)row->bytes, *row->size, source->error, source->depth + 1};
         if (!parse(theme, &below)) return false;
@@ -315,7 +315,7 @@ bool oc_theme_parse(struct oc_theme *theme, const char *file, const char *text, 
 
 bool oc_theme_default(struct oc_theme *theme, struct oc_error *error)
 {
-    const struct oc_embedded *row = find_builtin("default");
+    const struct oc_embedded *row = oc_theme_builtin("default");
     memset(theme, 0, sizeof *theme);
     snprintf(theme->colours[0].name, sizeof theme->colours[0].name, "default");
     theme->n_colours = 1;

@@ -90,6 +90,9 @@ int oc_theme_names(char (*names)[256], int most);
 /* The folder of the user's themes; false when neither $XDG_CONFIG_HOME nor $HOME is set. */
 bool oc_theme_folder(char *path, size_t size);
 
+/* The path of the user's own theme of that name; false when there is none. */
+bool oc_theme_users(const char *name, char *path, size_t size);
+
 /* Reads a theme file over the default. */
 bool oc_theme_load(struct oc_theme *theme, const char *path, struct oc_error *error);
 

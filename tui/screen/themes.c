@@ -17,8 +17,7 @@ bool oc_theme_folder(char *path, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
-/* The path of the user's theme of that name, when there is one. */
-static bool users_theme(const char *name, char *path, size_t size)
+bool oc_theme_users(const char *name, char *path, size_t size)
 {
     char folder[300];
     if (!oc_theme_folder(folder, sizeof folder)) return false;
@@ -28,10 +27,9 @@ static bool users_theme(const char *name, char *path, size_t size)
 
 static bool open_builtin(struct oc_theme *theme, const char *name, struct oc_error *error)
 {
-    const struct oc_embedded *row = oc_embedded_themes;
+    const struct oc_embedded *row = oc_theme_builtin(name);
     struct oc_theme draft;
-    while (row->name && strcmp(row->name, name) != 0) row++;
-    if (!row->name) {
+    if (!row) {
         oc_fail(error, OC_E_IO, "there is no theme %.60s", name);
         return oc_hint(error, "`oomcast themes` lists them; a path with a slash in it is a theme file");
     }
@@ -47,7 +45,7 @@ bool oc_theme_open(struct oc_theme *theme, const char *name, struct oc_error *er
     char path[600];
     if (!name) return oc_theme_default(theme, error);
     if (strchr(name, '/')) return oc_theme_load(theme, name, error);
-    if (users_theme(name, path, sizeof path)) return oc_theme_load(theme, path, error);
+    if (oc_theme_users(name, path, sizeof path)) return oc_theme_load(theme, path, error);
     return open_builtin(theme, name, error);
 }
 

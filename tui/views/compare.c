@@ -138,10 +138,7 @@ static void draw_list(const struct oc_app *app, struct oc_compare_state *state, 
     if (rows < 1) return;
     if (state->focus >= n) state->focus = n - 1;
     if (state->focus < 0) state->focus = 0;
-    if (state->top > state->focus) state->top = state->focus;
-    if (state->top < state->focus - rows + 1) state->top = state->focus - rows + 1;
-    if (state->top > n - rows) state->top = n - rows;
-    if (state->top < 0) state->top = 0;
+    state->top = oc_layout_top(state->top, state->focus, n, rows);
     for (int i = 0; i < rows && state->top + i < n; i++) {
         const int index = state->top + i;
         const struct oc_rect row = {rect.x, rect.y + 1 + i, rect.w, 1};
@@ -216,12 +213,7 @@ static void draw(const struct oc_app *app, void *memory, struct oc_canvas *canva
 
 static void move(struct oc_compare_state *state, int by)
 {
-    const int last = oc_compare_rows(state) - 1;
-    if (by > 0)
-        state->focus = by > last - state->focus ? last : state->focus + by;
-    else
-        state->focus = -by > state->focus ? 0 : state->focus + by;
-    if (state->focus < 0) state->focus = 0;
+    state->focus = oc_layout_move(state->focus, by, oc_compare_rows(state));
 }
 
 /* The next moment that one of the two runs has; the peak lies between the last and the first. */
@@ -234,12 +226,6 @@ static void move_moment(const struct oc_app *app, struct oc_compare_state *state
         if (state->moment == OC_MOMENTS) state->moment = OC_AT_PEAK;
     } while (state->moment != OC_AT_PEAK && !a->moments[OC_STEADY][state->moment].exists &&
              !b->moments[OC_STEADY][state->moment].exists);
-}
-
-static void move_stage(struct oc_app *app, int by)
-{
-    const int64_t stage = oc_app_stage(app) + by;
-    if (stage >= 0 && stage < app->answer->n_ranks) app->stage = stage;
 }
 
 /* An option is gone to in the panel; an entry is told in full. */
@@ -269,8 +255,8 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     case OC_REQ_EDIT: enter(app, state); break;
     case OC_REQ_FIND_NEXT: move_moment(app, state, 1); break;
     case OC_REQ_FIND_PREVIOUS: move_moment(app, state, -1); break;
-    case OC_REQ_UNFOLD: move_stage(app, 1); break;
-    case OC_REQ_FOLD: move_stage(app, -1); break;
+    case OC_REQ_UNFOLD: oc_app_move_stage(app, 1); break;
+    case OC_REQ_FOLD: oc_app_move_stage(app, -1); break;
     case OC_REQ_CANCEL:
         if (!state->open) return false;
         state->open = false;

@@ -26,8 +26,7 @@ static void write_option(const struct oc_option_difference *d, char *text, size_
 {
     const struct oc_option *option = oc_option(d->option);
     char change[OC_BYTES_TEXT], alone[160] = "With this one option as in B, A does not resolve.";
-    oc_format_change(d->change < 0 ? (uint64_t)-d->change : 0, d->change < 0 ? 0 : (uint64_t)d->change, OC_UNIT_GIB, 0,
-                     change, sizeof change);
+    oc_format_signed(d->change, OC_UNIT_GIB, 0, change, sizeof change);
     if (d->alone && d->change)
         snprintf(alone, sizeof alone, "With this one option as in B, A would peak %s GiB.", change);
     else if (d->alone)

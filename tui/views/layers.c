@@ -183,10 +183,7 @@ static void draw_list(const struct oc_app *app, struct oc_layers_state *state, c
     if (rows < 1) return;
     if (state->focus >= state->n_rows) state->focus = state->n_rows - 1;
     if (state->focus < 0) state->focus = 0;
-    if (state->top > state->focus) state->top = state->focus;
-    if (state->top < state->focus - rows + 1) state->top = state->focus - rows + 1;
-    if (state->top > state->n_rows - rows) state->top = state->n_rows - rows;
-    if (state->top < 0) state->top = 0;
+    state->top = oc_layout_top(state->top, state->focus, state->n_rows, rows);
     /* A heading just above the first row comes into sight with it. */
     if (state->top == 1 && state->focus == 1 && rows > 1 && state->rows[0].entry < 0) state->top = 0;
     for (int i = 0; i < rows && state->top + i < state->n_rows; i++)
@@ -318,20 +315,9 @@ static void move_moment(const struct oc_app *app, struct oc_layers_state *state,
     } while (state->moment != OC_AT_PEAK && !rank->moments[OC_STEADY][state->moment].exists);
 }
 
-static void move_stage(struct oc_app *app, int by)
-{
-    const int64_t stage = oc_app_stage(app) + by;
-    if (stage >= 0 && stage < app->answer->n_ranks) app->stage = stage;
-}
-
 static void move(struct oc_layers_state *state, int by)
 {
-    const int last = state->n_rows - 1;
-    if (by > 0)
-        state->focus = by > last - state->focus ? last : state->focus + by;
-    else
-        state->focus = -by > state->focus ? 0 : state->focus + by;
-    if (state->focus < 0) state->focus = 0;
+    state->focus = oc_layout_move(state->focus, by, state->n_rows);
 }
 
 /* What changes which rows there are. */
@@ -370,8 +356,8 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     case OC_REQ_FIND: oc_app_ask(app, &question, state->filter); break;
     case OC_REQ_FIND_NEXT: move_moment(app, state, 1); break;
     case OC_REQ_FIND_PREVIOUS: move_moment(app, state, -1); break;
-    case OC_REQ_UNFOLD: move_stage(app, 1); break;
-    case OC_REQ_FOLD: move_stage(app, -1); break;
+    case OC_REQ_UNFOLD: oc_app_move_stage(app, 1); break;
+    case OC_REQ_FOLD: oc_app_move_stage(app, -1); break;
     case OC_REQ_CANCEL:
         if (!state->open && !state->filter[0]) return false;
         if (!state->open) unfiltered(app);

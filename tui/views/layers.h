@@ -50,9 +50,6 @@ void oc_layers_make(struct oc_layers_state *state, const struct oc_ledger *ledge
 /* "layers.mlp.fc1, main grads" into `text`; returns it. */
 const char *oc_layers_name(const struct oc_entry *entry, char *text, size_t size);
 
-/* The layer part that an entry belongs to: "layers.attention", "embedding", into `text`; returns it. */
-const char *oc_layers_part(const struct oc_entry *entry, char text[OC_LAYERS_PART]);
-
 /* Everything about the entry that has the focus, which must be one. */
 void oc_layers_tell(const struct oc_layers_state *state, const struct oc_ledger *ledger, char *text, size_t size);
 

@@ -18,14 +18,14 @@ const char *oc_layers_name(const struct oc_entry *entry, char *text, size_t size
     return text;
 }
 
-const char *oc_layers_part(const struct oc_entry *entry, char text[OC_LAYERS_PART])
+/* The layer part that an entry belongs to: "layers.attention", "embedding". */
+static void write_part(const struct oc_entry *entry, char text[OC_LAYERS_PART])
 {
     const char *dot = strchr(entry->name, '.');
     const bool layers = !strncmp(entry->name, "layers.", 7);
     if (layers && strchr(dot + 1, '.')) dot = strchr(dot + 1, '.'); /* layers.attention of layers.attention.qkv */
     const size_t size = dot ? (size_t)(dot - entry->name) : strlen(entry->name);
     snprintf(text, OC_LAYERS_PART, "%.*s", (int)size, entry->name);
-    return text;
 }
 
 /* ---- filter ---- */
@@ -111,7 +111,7 @@ static uint64_t bytes_of(const struct oc_layers_state *state, const struct oc_le
 static int group_of(struct group *groups, int *n, const struct oc_entry *entry, enum oc_layers_group by)
 {
     char heading[OC_LAYERS_PART] = "";
-    if (by == OC_GROUP_PART) oc_layers_part(entry, heading);
+    if (by == OC_GROUP_PART) write_part(entry, heading);
     if (by == OC_GROUP_CLASS) snprintf(heading, sizeof heading, "%s", oc_class_name((enum oc_class)entry->class));
     for (int i = 0; i < *n; i++)
         if (!strcmp(groups[i].heading, heading)) return i;

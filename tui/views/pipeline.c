@@ -183,10 +183,7 @@ static void draw_stages(const struct oc_app *app, struct state *state, struct oc
     if (rows < 1) return;
     if (rows < n) rows--; /* one row says that there are more */
     if (rows < 1) rows = 1;
-    if (state->top > chosen) state->top = chosen;
-    if (state->top < chosen - rows + 1) state->top = chosen - rows + 1;
-    if (state->top > n - rows) state->top = n - rows;
-    if (state->top < 0) state->top = 0;
+    state->top = oc_layout_top(state->top, chosen, n, rows);
     state->shown = rows;
     draw_head(app, canvas, rect, &table);
     for (int i = 0; i < rows && state->top + i < n; i++) {

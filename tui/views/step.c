@@ -239,12 +239,6 @@ static bool move_peak(struct oc_step_state *state, int by)
     return false;
 }
 
-static void move_stage(struct oc_app *app, int by)
-{
-    int64_t stage = oc_app_stage(app) + by;
-    if (stage >= 0 && stage < app->answer->n_ranks) app->stage = stage;
-}
-
 static bool request(struct oc_app *app, void *memory, enum oc_request what)
 {
     struct oc_step_state *state = memory;
@@ -262,8 +256,8 @@ static bool request(struct oc_app *app, void *memory, enum oc_request what)
     case OC_REQ_FIND_PREVIOUS:
         if (!move_peak(state, -1)) oc_app_say(app, false, "no further peak to the left");
         break;
-    case OC_REQ_DOWN: move_stage(app, 1); return true;
-    case OC_REQ_UP: move_stage(app, -1); return true;
+    case OC_REQ_DOWN: oc_app_move_stage(app, 1); return true;
+    case OC_REQ_UP: oc_app_move_stage(app, -1); return true;
     case OC_REQ_EDIT:
         state->iteration = OC_STEADY, state->at = oc_timeline_peak(&state->timeline, OC_STEADY);
         state->moved = false;
