@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <limits.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -123,6 +124,37 @@ static void the_stack_never_gives_more_than_there_is(void **state)
     }
 }
 
+/* The focus is in sight, no line stays empty that need not, and nothing moves that is right already. */
+static void a_list_keeps_its_focus_in_sight(void **state)
+{
+    (void)state;
+    for (int n = 1; n < 9; n++)
+        for (int rows = 1; rows < 11; rows++)
+            for (int focus = 0; focus < n; focus++)
+                for (int top = -2; top < 12; top++) {
+                    const int last = n > rows ? n - rows : 0, now = oc_layout_top(top, focus, n, rows);
+                    assert_true(now >= 0 && now <= last);
+                    assert_true(focus >= now && focus < now + rows);
+                    if (top >= 0 && top <= last && focus >= top && focus < top + rows) assert_int_equal(now, top);
+                    if (now != top && top >= 0 && top <= last)
+                        assert_true(focus == now || focus == now + rows - 1); /* no further than it must */
+                }
+}
+
+static void a_focus_stops_at_the_ends(void **state)
+{
+    (void)state;
+    for (int n = 1; n < 9; n++)
+        for (int focus = 0; focus < n; focus++)
+            for (int by = -20; by <= 20; by++) {
+                const int there = focus + by;
+                assert_int_equal(oc_layout_move(focus, by, n), there < 0 ? 0 : there >= n ? n - 1 : there);
+            }
+    assert_int_equal(oc_layout_move(0, 3, 0), 0);
+    assert_int_equal(oc_layout_move(3, INT_MAX, 7), 6);
+    assert_int_equal(oc_layout_move(3, -INT_MAX, 7), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +163,8 @@ int main(void)
         cmocka_unit_test(known_sizes),
         cmocka_unit_test(the_stack_serves_lower_ranks_first),
         cmocka_unit_test(the_stack_never_gives_more_than_there_is),
+        cmocka_unit_test(a_list_keeps_its_focus_in_sight),
+        cmocka_unit_test(a_focus_stops_at_the_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
